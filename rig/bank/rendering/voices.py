@@ -1,0 +1,95 @@
+"""Turns text into speech at 24 kHz with an offline synthesiser: hibari-tts or Debian's flite.
+
+A voice is a name from a recipe. `hibari@0.80` is hibari's one speaker synthesised slower or faster and resampled by the
+factor, so that pitch and formants move while the rate stays: another speaker to the ear. Nothing here reads a bank.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import samplerate
+import soundfile
+
+from rig.bank.rendering.levels import RATE_HZ, Samples
+
+HIBARI_VOICES = {"hibari": 1.0, "hibari@0.80": 0.80, "hibari@0.90": 0.90, "hibari@1.12": 1.12}
+FLITE_VOICES = {"flite:slt": "slt", "flite:rms": "rms", "flite:awb": "awb"}
+VOICES = frozenset(HIBARI_VOICES) | frozenset(FLITE_VOICES)
+_FLITE_TIMEOUT_S = 60
+
+
+class SynthesisError(RuntimeError):
+    """The synthesiser is missing or failed; the message says which and what to install."""
+
+
+def resampled(samples: Samples, ratio: float) -> Samples:
+    """Samples × `ratio` in number, band-limited."""
+    if ratio == 1.0:
+        return samples
+    return np.asarray(samplerate.resample(samples.astype(np.float32), ratio, "sinc_best"), dtype=np.float64)
+
+
+def engine_of(voice: str) -> str:
+    """Name and version of the synthesiser behind a voice, as the manifest states it."""
+    if voice in HIBARI_VOICES:
+        return f"hibari-tts-{version('hibari-tts')}"
+    return _flite_version()
+
+
+def synthesise(voice: str, text: str, seed: int, *, rate: float = 1.0, pitch: float = 1.0) -> Samples:
+    """Speech of `text`, untrimmed. `rate` 1.2 is 20 % faster; `pitch` multiplies pitch and formants.
+
+    Raises SynthesisError.
+    """
+    if voice in HIBARI_VOICES:
+        factor = HIBARI_VOICES[voice] * pitch
+        raw = np.asarray(_hibari()(text, speed=rate / factor, seed=seed), dtype=np.float64)
+        return resampled(raw, 1.0 / factor)
+    if voice in FLITE_VOICES:
+        raw, raw_rate_hz = _flite(FLITE_VOICES[voice], text, duration_stretch=pitch / rate)
+        return resampled(raw, RATE_HZ / raw_rate_hz / pitch)
+    raise SynthesisError(f"unknown voice {voice!r}; known: {', '.join(sorted(VOICES))}")
+
+
+@cache
+def _hibari() -> Any:
+    try:
+        from hibari import Hibari
+    except ImportError:
+        raise SynthesisError("hibari-tts is not installed: pip install 'voice-agent-rig[render]'") from None
+    return Hibari()
+
+
+def _flite_path() -> str:
+    path = shutil.which("flite")
+    if path is None:
+        raise SynthesisError("flite is not installed: apt-get install flite")
+    return path
+
+
+@cache
+def _flite_version() -> str:
+    answer = subprocess.run([_flite_path(), "--version"], capture_output=True, text=True, timeout=_FLITE_TIMEOUT_S)
+    for line in (answer.stdout + answer.stderr).splitlines():
+        if "version:" in line:
+            return line.split("version:")[1].split()[0]
+    raise SynthesisError("flite --version names no version")
+
+
+def _flite(name: str, text: str, duration_stretch: float) -> tuple[Samples, int]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "speech.wav"
+        command = [_flite_path(), "-voice", name, "--setf", f"duration_stretch={duration_stretch:.4f}"]
+        done = subprocess.run([*command, "-t", text, "-o", str(out)], capture_output=True, timeout=_FLITE_TIMEOUT_S)
+        if done.returncode or not out.exists():
+            raise SynthesisError(f"flite ended with {done.returncode}: {done.stderr.decode(errors='replace')[:200]}")
+        samples, rate_hz = soundfile.read(out, dtype="float64", always_2d=False)
+    return np.asarray(samples), int(rate_hz)
