@@ -1,0 +1,197 @@
+"""What a dialect is: capabilities, the session's setup, and the client half's interface.
+
+A dialect is sans-I/O. Verbs become frames, frames become events; it never reads a clock and never waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from captures.events import Event
+from captures.frames import ClosedBy, InFrame, OutFrame
+from transports.transport import Endpoint, TransportError
+
+
+class TurnMode(StrEnum):
+    """How the caller's turn ends."""
+
+    MANUAL = "manual"
+    SERVER_VAD = "server_vad"
+    SEMANTIC_VAD = "semantic_vad"
+    PUSH_TEXT = "push_text"
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a dialect can do; differences are declared here and never tested by vendor name elsewhere."""
+
+    text_twin: bool
+    probe: bool
+    turn_modes: frozenset[TurnMode]
+    input_rates_hz: tuple[int, ...]
+    """Preferred rate first."""
+    output_rate_hz: int
+    takes_setup: bool = True
+    """False for agents with a prompt and tools of their own."""
+    deterministic_turns: bool = True
+    second_turn: bool = True
+    streams_audio: bool = True
+    """False in file mode: the clip is held and posted once at commit, and nothing is paced."""
+    waits_for_tool_result: bool = False
+    """True when the peer sends no end of its turn until the call is answered: a quiet limit ends it."""
+    late_call_grace_s: float = 0.0
+    """How long after the dialect's end of turn a call may still come."""
+    min_commit_s: float = 0.0
+    """Shortest caller audio that may be committed; shorter clips are padded with silence."""
+    max_input_bytes: int | None = None
+    """Largest request body, where the dialect posts one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as offered to the agent."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of the arguments (an object schema)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnControlSettings:
+    """How turns end on this target, with the mode's own parameters."""
+
+    mode: TurnMode = TurnMode.MANUAL
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a session starts with."""
+
+    instructions: str
+    tools: tuple[ToolSpec, ...]
+    """In menu order; empty for a probe."""
+    input_rate_hz: int
+    turn_control: TurnControlSettings = field(default_factory=TurnControlSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSettings:
+    """One target as a dialect needs it."""
+
+    model: str
+    base_url: str | None = None
+    """The vendor's own by default."""
+    api_key: str | None = field(default=None, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """The target's `settings:` of the config; a dialect refuses keys it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedClip:
+    """A clip as frames, made before the turn and cached by clip; `frames[k]` holds chunk k."""
+
+    frames: tuple[OutFrame, ...]
+    chunk_ms: int
+    rate_hz: int
+    samples: int
+    """Of the clip itself, without padding."""
+
+
+class SettingsError(ValueError):
+    """A target's settings are not acceptable to its dialect; one line that names the key."""
+
+
+class ClientDialect(Protocol):
+    """The client half of a dialect, for one session."""
+
+    capabilities: Capabilities
+
+    def endpoint(self) -> Endpoint:
+        """Where to connect, secrets included."""
+        ...
+
+    def open(self, setup: Setup) -> Sequence[OutFrame]:
+        """Frames to send once connected; some dialects send more after the peer's greeting (see `receive`)."""
+        ...
+
+    def encode_clip(self, pcm: bytes, rate_hz: int, chunk_ms: int) -> EncodedClip:
+        """PCM16 mono as frames. Touches no session state.
+
+        Every piece holds whole samples; the last may be shorter.
+        """
+        ...
+
+    def encode_silence(self, rate_hz: int, duration_ms: int) -> OutFrame:
+        """One frame of silence (padding, trailing silence). Touches no session state."""
+        ...
+
+    def start_turn(self) -> Sequence[OutFrame]:
+        """The caller begins to speak."""
+        ...
+
+    def hold(self, frame: OutFrame) -> None:
+        """Keep a `held` frame until commit (file mode only)."""
+        ...
+
+    def commit_turn(self) -> Sequence[OutFrame]:
+        """The explicit end of the caller's turn, and the request to answer it."""
+        ...
+
+    def text(self, text: str) -> Sequence[OutFrame]:
+        """A whole caller turn as text, and the request to answer it (text twin)."""
+        ...
+
+    def tool_result(self, call_id: str, output: str) -> Sequence[OutFrame]:
+        """The result of a call, and the request to go on."""
+        ...
+
+    def cancel(self) -> Sequence[OutFrame]:
+        """Stop the running answer."""
+        ...
+
+    def truncate(self, audio_ms: int) -> Sequence[OutFrame]:
+        """Tell the peer how much of its speech was heard."""
+        ...
+
+    def close(self) -> Sequence[OutFrame]:
+        """Frames owed before the connection is closed."""
+        ...
+
+    def receive(self, frame: InFrame) -> tuple[Sequence[Event], Sequence[OutFrame]]:
+        """Events in the frame, and frames owed in return (e.g. the settings after a greeting). Never raises."""
+        ...
+
+    def connect_failed(self, error: TransportError) -> Event:
+        """`Refused` or `Failed` for a refused handshake or request, by the vendor's meaning of it."""
+        ...
+
+    def closed(self, closed: ClosedBy) -> Event | None:
+        """What the peer's close means; None when it ends nothing (after a finished answer)."""
+        ...
+
+
+class DialectInfo(Protocol):
+    """A dialect's entry: module-level object `DIALECT` of its folder."""
+
+    name: str
+    wire_version: int
+    parser_version: int
+    default_key_env: str | None
+    """Environment name that usually holds the key."""
+
+    def client(self, settings: TargetSettings) -> ClientDialect:
+        """A client half for one session.
+
+        Raises:
+            SettingsError: unknown or invalid settings.
+        """
+        ...
+
+    def server(self) -> Any:
+        """A server half (`adapters.server.ServerDialect`) for one connection."""
+        ...

@@ -1,0 +1,28 @@
+"""Which dialects there are. A new vendor is one new folder plus one row here; its code is imported when first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from adapters.dialect import DialectInfo
+
+_FOLDERS: dict[str, str] = {
+    "openai_realtime": "adapters.openai_realtime",
+    "rig_socket": "adapters.rig_socket",
+    "chat_audio": "adapters.chat_audio",
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names of all dialects, as a config's `adapter:` has them."""
+    return tuple(_FOLDERS)
+
+
+def dialect(name: str) -> DialectInfo:
+    """The dialect called `name`.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    return cast(DialectInfo, import_module(_FOLDERS[name]).DIALECT)

@@ -1,0 +1,180 @@
+"""The capture: everything observed in one attempt at one cell, as one line of `captures.jsonl`.
+
+A capture holds observations only. Credit, verdicts and tables are derived from it and may be deleted.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+CAPTURE_FORMAT = 1
+
+
+class Condition(StrEnum):
+    """What the agent is given: the clip, the words, or the clip with the probe's question."""
+
+    AUDIO = "audio"
+    TEXT_TWIN = "text_twin"
+    PROBE = "probe"
+
+
+class Ending(StrEnum):
+    """How an attempt ended; exactly one each. The three errors are never scored and always counted."""
+
+    CALLED = "called"
+    DECLINED = "declined"
+    NO_ANSWER = "no_answer"
+    UNFINISHED = "unfinished"
+    INFRASTRUCTURE_ERROR = "infrastructure_error"
+    CONFIGURATION_ERROR = "configuration_error"
+    INPUT_ERROR = "input_error"
+
+    @property
+    def scored(self) -> bool:
+        """True when something about the agent was measured."""
+        return self not in (Ending.INFRASTRUCTURE_ERROR, Ending.CONFIGURATION_ERROR, Ending.INPUT_ERROR)
+
+
+class Mark(StrEnum):
+    """Named instants on a capture's timeline, monotonic nanoseconds."""
+
+    CONNECT_START = "connect_start"
+    CONNECT_END = "connect_end"
+    SESSION_READY = "session_ready"
+    FIRST_CHUNK = "first_chunk"
+    LAST_CHUNK = "last_chunk"
+    CALLER_SPEECH_END = "caller_speech_end"
+    CALLER_AUDIO_END = "caller_audio_end"
+    COMMIT = "commit"
+    """The explicit end of the caller's turn left us; in file mode, the request did."""
+    SERVER_SPEECH_STOPPED = "server_speech_stopped"
+    FIRST_EVENT = "first_event"
+    FIRST_TEXT = "first_text"
+    FIRST_AUDIO = "first_audio"
+    """First byte of reply audio."""
+    FIRST_AUDIBLE = "first_audible"
+    """First audible sample of the reply, laid out as it would be heard."""
+    FIRST_CALL_NAMED = "first_call_named"
+    FIRST_CALL_COMPLETE = "first_call_complete"
+    ANSWER_END = "answer_end"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ObservedCall(_Record):
+    """A tool call as received. `arguments` is None when `arguments_json` is unreadable."""
+
+    call_id: str
+    name: str | None
+    arguments_json: str
+    arguments: dict[str, Any] | None
+    output_index: int
+    complete: bool = True
+    """False when the answer was cut before the arguments were whole."""
+    named_ns: int | None = None
+    complete_ns: int | None = None
+
+
+class ErrorInfo(_Record):
+    """Why nothing was measured, in the peer's own words where there are any (scrubbed of secrets)."""
+
+    kind: str
+    """`transient`, `rate_limit`, `quota`, `protocol`, `refused`, `not_ready`, `input`, …"""
+    code: str
+    message: str
+    where: str = ""
+
+
+class LoopLag(_Record):
+    """The event loop woke `lag_ns` late at `t_ns`."""
+
+    t_ns: int
+    lag_ns: int
+
+
+class Pacing(_Record):
+    """Proof of our own timing in this attempt. Lateness of a chunk: sent minus due, nanoseconds."""
+
+    pace: float
+    """1.0 is real time; 0 marks every latency as not comparable."""
+    chunk_ms: int
+    chunks: int
+    lateness_p50_ns: int
+    lateness_p99_ns: int
+    lateness_max_ns: int
+    last_chunk_ns: int
+    commit_ns: int | None
+    """Commit sent minus `caller_audio_end`; None when the mode sends no commit."""
+    padded_s: float = 0.0
+    """Silence added to reach a dialect's shortest commit; `caller_audio_end` stays before it."""
+    trailing_silence_s: float = 0.0
+    """Paced silence after the clip (server turn detection)."""
+    loop_lags: tuple[LoopLag, ...] = ()
+    """The largest event-loop lags between commit and the end of the answer (bounded)."""
+
+
+class ReplyAudio(_Record):
+    """The agent's speech as received, and as it would have been heard."""
+
+    rate_hz: int
+    received_s: float
+    """Length of all audio received."""
+    leading_silence_s: float | None
+    """From the start of playback to the first audible sample; None when nothing was audible."""
+    stray_bytes: int = 0
+    """Bytes left over at the end that make no whole sample."""
+    file: str | None = None
+    """Path inside the run folder."""
+
+
+class Capture(_Record):
+    """One attempt at one cell."""
+
+    format: int = CAPTURE_FORMAT
+    identity: str
+    """Hash of all that could change the result, plus the repeat number: names the cell."""
+    target: str
+    item_id: str
+    variant_id: str | None
+    """None on a text twin, which belongs to the item."""
+    condition: Condition
+    repeat: int = 0
+    attempt: int = 1
+    finished: bool
+    """True on the line that finishes its cell; an attempt that was or must be tried again has False."""
+    started_ns: int
+    adapter: str
+    wire_version: int
+    parser_version: int
+    ending: Ending
+    ending_detail: str = ""
+    """Reason of `unfinished`, or a note on the ending."""
+    error: ErrorInfo | None = None
+    calls: tuple[ObservedCall, ...] = ()
+    """Every call, ordered by output index: the first is "the first tool call"."""
+    reply_text: str = ""
+    reply_transcript: str = ""
+    """The vendor's transcript of its own speech."""
+    input_transcript: str | None = None
+    marks: dict[Mark, int] = Field(default_factory=dict)
+    pacing: Pacing | None = None
+    reply_audio: ReplyAudio | None = None
+    usage: dict[str, Any] | None = None
+    echoed: dict[str, Any] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    close_code: int | None = None
+    close_reason: str = ""
+    cassette: str | None = None
+    """Path inside the run folder."""
+    host: str = ""
+    """Host that served the attempt, without credentials."""
+
+    @property
+    def first_call(self) -> ObservedCall | None:
+        """The call with the lowest output index."""
+        return self.calls[0] if self.calls else None

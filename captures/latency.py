@@ -1,0 +1,81 @@
+"""Latencies as the tables name them, derived from a capture's marks. Pure.
+
+Values are seconds, may be negative, and are never clamped. A latency whose marks are absent is absent. One that our
+own timing spoilt is void: the action still counts, the time enters no table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from captures.capture import Capture, Mark
+
+VOID_LIMIT_S = 0.020
+"""Above this lateness of ours a latency is void (default; a run's config may set it)."""
+
+SPANS: dict[str, tuple[Mark, Mark]] = {
+    "commit_to_tool_call": (Mark.COMMIT, Mark.FIRST_CALL_COMPLETE),
+    "commit_to_first_audio": (Mark.COMMIT, Mark.FIRST_AUDIO),
+    "speech_end_to_tool_call": (Mark.CALLER_SPEECH_END, Mark.FIRST_CALL_COMPLETE),
+    "speech_end_to_first_audible": (Mark.CALLER_SPEECH_END, Mark.FIRST_AUDIBLE),
+}
+"""Latencies of turns streamed in real time: name → (origin, end)."""
+
+FILE_SPANS: dict[str, tuple[Mark, Mark]] = {
+    "request_to_tool_call": (Mark.COMMIT, Mark.FIRST_CALL_COMPLETE),
+}
+"""Latencies of whole-clip requests: another origin, never mixed with the above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One measured latency. `void` holds the reasons why it may enter no table; empty means it may."""
+
+    name: str
+    seconds: float
+    void: tuple[str, ...]
+
+
+def latencies(capture: Capture, void_limit_s: float = VOID_LIMIT_S) -> list[Latency]:
+    """All latencies that `capture` has marks for.
+
+    A capture without caller chunks (text twin, file mode) has no pacing to be late in; only event-loop lag can void it.
+    """
+    spans = SPANS if Mark.FIRST_CHUNK in capture.marks else FILE_SPANS
+    found = []
+    for name, (origin, end) in spans.items():
+        if origin in capture.marks and end in capture.marks:
+            seconds = (capture.marks[end] - capture.marks[origin]) / 1e9
+            found.append(Latency(name, seconds, _void_reasons(capture, end, void_limit_s)))
+    return found
+
+
+def _void_reasons(capture: Capture, end: Mark, limit_s: float) -> tuple[str, ...]:
+    pacing = capture.pacing
+    if pacing is None:
+        return ()
+    reasons = []
+    if pacing.chunks and pacing.pace == 0:
+        reasons.append("not paced in real time")
+    measured = {
+        "chunk lateness p99": pacing.lateness_p99_ns,
+        "last chunk": pacing.last_chunk_ns,
+        "commit": pacing.commit_ns or 0,
+        "event loop after commit": _worst_lag_ns(capture, end),
+    }
+    reasons += [f"{what} {ns / 1e6:.1f} ms late" for what, ns in measured.items() if ns / 1e9 > limit_s]
+    return tuple(reasons)
+
+
+def _worst_lag_ns(capture: Capture, end: Mark) -> int:
+    """Largest lag whose blocked interval touches commit → `end`."""
+    assert capture.pacing is not None
+    start_ns, end_ns = capture.marks.get(Mark.COMMIT), capture.marks[end]
+    return max(
+        (
+            lag.lag_ns
+            for lag in capture.pacing.loop_lags
+            if (start_ns is None or lag.t_ns >= start_ns) and lag.t_ns - lag.lag_ns <= end_ns
+        ),
+        default=0,
+    )

@@ -1,0 +1,75 @@
+"""The interface that every transport meets, and its failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from captures.frames import ClosedBy, InFrame, OutFrame
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""Largest message accepted; a larger one is a typed failure, never a truncated frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to connect. Headers and query may hold secrets: never print one, use `label`."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    label: str = ""
+    """`scheme://host:port/path` without query and credentials: the only form that is shown or stored."""
+
+
+class TransportError(Exception):
+    """The connection could not be made or was lost. The text is one line, without secrets."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        status: int | None = None,
+        body: str = "",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        """`refused`, `dns`, `tls`, `timeout`, `http_<status>`, `message_too_big`, `closed`, …"""
+        self.status = status
+        """HTTP status of a refused handshake or request, if there was one."""
+        self.body = body
+        """First part of the peer's own explanation, bounded."""
+        self.retry_after_s = retry_after_s
+
+
+class Transport(Protocol):
+    """One connection, used for one attempt."""
+
+    async def connect(
+        self,
+        endpoint: Endpoint,
+        on_frame: Callable[[InFrame], None],
+        on_closed: Callable[[ClosedBy], None],
+    ) -> None:
+        """Connect. Callbacks run on the event loop and must not block; `on_closed` comes once, last.
+
+        The caller bounds the wait with a cancel scope.
+
+        Raises:
+            TransportError: refused, unreachable, or not speaking the protocol.
+        """
+        ...
+
+    def write(self, frame: OutFrame) -> None:
+        """Hand one frame to the connection at once, without waiting; after the close it is dropped."""
+        ...
+
+    def backlog_bytes(self) -> int:
+        """Bytes written but not yet taken by the operating system."""
+        ...
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close and release everything; bounded, and safe to call twice."""
+        ...
