@@ -1,4 +1,4 @@
-"""What a bank is made of: items, annotations, clip entries, and the bank that joins them. Import all of these from here.
+"""What a bank is made of: items, annotations, clip entries, the bank that joins them. All are imported from here.
 
 Reading files is `rig.bank.loader`, checks across several fields or files are `rig.bank.lint`, and what a gold is worth
 is `rig.scoring`. Nothing here touches audio.
