@@ -1,0 +1,166 @@
+"""The session shell: joins one dialect's client half to one transport, for one attempt.
+
+It stamps, logs and hands on; it decides nothing about turns. File mode uses the same shell: its transport posts the
+one frame that the dialect makes at commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import anyio
+
+from adapters.dialect import ClientDialect, EncodedClip, Setup
+from captures.capture import Mark
+from captures.clock import Clock
+from captures.events import Event, Failed, FailureKind, Refused, SessionReady, TimedEvent
+from captures.frames import ClosedBy, Direction, InFrame, LoggedFrame, OutFrame
+from transports.transport import Transport, TransportError
+
+
+class SessionError(Exception):
+    """The session ended with `Refused` or `Failed` before a turn could be measured."""
+
+    def __init__(self, event: Refused | Failed) -> None:
+        super().__init__(f"{event.code}: {event.message}")
+        self.event = event
+
+
+class Session:
+    """One connection to a target, opened for one attempt and never reused."""
+
+    def __init__(self, dialect: ClientDialect, transport: Transport, clock: Clock) -> None:
+        self.dialect = dialect
+        self.clock = clock
+        self.log: list[LoggedFrame] = []
+        """Every frame, both ways, in order."""
+        self.events: list[TimedEvent] = []
+        """Every event so far, in order."""
+        self.marks: dict[Mark, int] = {}
+        """Connection marks."""
+        self.ready: SessionReady | None = None
+        self.closed: ClosedBy | None = None
+        """How the connection ended, once it has."""
+        self.failure: Refused | Failed | None = None
+        """The first failure; nothing after it counts as an answer."""
+        self._transport = transport
+        self._changed = anyio.Event()
+        self._listener: Callable[[TimedEvent], None] | None = None
+
+    # --- opening and closing
+
+    async def open(self, setup: Setup, limit_s: float) -> None:
+        """Connect, send the setup and wait until the peer confirms it.
+
+        Raises:
+            SessionError: refused, failed, or not ready within `limit_s` seconds.
+        """
+        self.marks[Mark.CONNECT_START] = self.clock.now_ns()
+        with anyio.move_on_after(limit_s) as scope:
+            try:
+                await self._transport.connect(self.dialect.endpoint(), self._on_frame, self._on_closed)
+            except TransportError as error:
+                self._take(self.clock.now_ns(), self.dialect.connect_failed(error))
+            else:
+                self.marks[Mark.CONNECT_END] = self.clock.now_ns()
+                self.send(self.dialect.open(setup))
+                if not self.dialect.capabilities.streams_audio:
+                    self._take(self.marks[Mark.CONNECT_END], SessionReady())
+            while self.ready is None and self.failure is None:
+                await self.wait_change()
+        if scope.cancelled_caught:
+            self.failure = Failed(
+                FailureKind.TRANSIENT,
+                "not_ready",
+                f"{self.dialect.endpoint().label} did not confirm the session's settings within {limit_s:g} s",
+            )
+        if self.failure is not None:
+            raise SessionError(self.failure)
+
+    async def close(self) -> None:
+        """Send what is owed and close; bounded, also when cancelled, and safe to call twice."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+            if self.closed is None:
+                self.send(self.dialect.close())
+            await self._transport.close()
+
+    # --- verbs
+
+    def encode_clip(self, pcm: bytes, rate_hz: int, chunk_ms: int) -> EncodedClip:
+        """See `ClientDialect.encode_clip`."""
+        return self.dialect.encode_clip(pcm, rate_hz, chunk_ms)
+
+    def send(self, frames: Iterable[OutFrame]) -> int:
+        """Send frames now; the stamp of the last, or now if there are none (monotonic ns)."""
+        t_ns = self.clock.now_ns()
+        for frame in frames:
+            t_ns = self.send_chunk(frame)
+        return t_ns
+
+    def send_chunk(self, frame: OutFrame) -> int:
+        """Send one frame (the hot path); its stamp (monotonic ns), taken as it is handed to the transport."""
+        t_ns = self.clock.now_ns()
+        if frame.held:
+            self.dialect.hold(frame)
+            return t_ns
+        self._transport.write(frame)
+        self.log.append(LoggedFrame(t_ns, Direction.SENT, frame.payload, frame.binary))
+        return t_ns
+
+    def start_turn(self) -> int:
+        """See `ClientDialect.start_turn`; returns the stamp."""
+        return self.send(self.dialect.start_turn())
+
+    def commit_turn(self) -> int:
+        """See `ClientDialect.commit_turn`; returns the stamp."""
+        return self.send(self.dialect.commit_turn())
+
+    def text(self, text: str) -> int:
+        """See `ClientDialect.text`; returns the stamp."""
+        return self.send(self.dialect.text(text))
+
+    def tool_result(self, call_id: str, output: str) -> int:
+        """See `ClientDialect.tool_result`; returns the stamp."""
+        return self.send(self.dialect.tool_result(call_id, output))
+
+    def backlog_bytes(self) -> int:
+        """Bytes written but not yet taken by the operating system."""
+        return self._transport.backlog_bytes()
+
+    # --- what comes back
+
+    def listen(self, listener: Callable[[TimedEvent], None] | None) -> None:
+        """Call `listener` with every event from now on, on the event loop, before waiters wake. None stops it."""
+        self._listener = listener
+
+    async def wait_change(self) -> None:
+        """Wait until something new has arrived, or the connection has ended."""
+        await self._changed.wait()
+
+    def _on_frame(self, frame: InFrame) -> None:
+        self.log.append(LoggedFrame(frame.t_ns, Direction.RECEIVED, frame.payload, frame.binary))
+        events, owed = self.dialect.receive(frame)
+        self._take_all(frame.t_ns, events)
+        self.send(owed)
+
+    def _on_closed(self, closed: ClosedBy) -> None:
+        self.closed = closed
+        event = self.dialect.closed(closed) if closed.by_peer else None
+        self._take_all(closed.t_ns, [] if event is None else [event])
+
+    def _take(self, t_ns: int, event: Event) -> None:
+        self._take_all(t_ns, [event])
+
+    def _take_all(self, t_ns: int, events: Sequence[Event]) -> None:
+        for event in events:
+            timed = TimedEvent(t_ns, event)
+            self.events.append(timed)
+            if isinstance(event, SessionReady) and self.ready is None:
+                self.ready = event
+                self.marks[Mark.SESSION_READY] = t_ns
+            elif isinstance(event, Refused | Failed) and self.failure is None:
+                self.failure = event
+            if self._listener is not None:
+                self._listener(timed)
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()

@@ -1,0 +1,204 @@
+"""The WebSocket transport against a real server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from aiohttp import WSMsgType, web
+
+from captures.clock import MonotonicClock
+from captures.frames import ClosedBy, InFrame, OutFrame
+from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
+from transports.websocket import WebSocketTransport
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[int]:
+    app = web.Application()
+    app.router.add_get("/agent", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+class Client:
+    """A transport with its callbacks written down."""
+
+    def __init__(self) -> None:
+        self.transport = WebSocketTransport(MonotonicClock())
+        self.frames: list[InFrame] = []
+        self.closed: list[ClosedBy] = []
+        self.news = asyncio.Event()
+
+    async def connect(self, port: int, query: str = "", **headers: str) -> None:
+        url = f"ws://127.0.0.1:{port}/agent"
+        await self.transport.connect(Endpoint(url + query, headers, url), self._frame, self._close)
+
+    def _frame(self, frame: InFrame) -> None:
+        self.frames.append(frame)
+        self.news.set()
+
+    def _close(self, closed: ClosedBy) -> None:
+        self.closed.append(closed)
+        self.news.set()
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        with anyio.fail_after(10):
+            while not done():
+                self.news.clear()
+                await self.news.wait()
+
+
+async def echo(request: web.Request) -> web.StreamResponse:
+    ws = web.WebSocketResponse(max_msg_size=MAX_MESSAGE_BYTES)
+    await ws.prepare(request)
+    async for message in ws:
+        if message.type == WSMsgType.TEXT:
+            await ws.send_str(message.data)
+        elif message.type == WSMsgType.BINARY:
+            await ws.send_bytes(message.data)
+    return ws
+
+
+def test_frames_of_both_kinds_go_and_come_unchanged() -> None:
+    async def main() -> None:
+        async with serving(echo) as port:
+            client = Client()
+            await client.connect(port)
+            big = bytes(range(256)) * 8000
+            client.transport.write(OutFrame('{"a": "é"}'.encode()))
+            client.transport.write(OutFrame(big, binary=True))
+            await client.until(lambda: len(client.frames) == 2)
+            await client.transport.close()
+            await client.transport.close()
+        assert [(f.payload, f.binary) for f in client.frames] == [('{"a": "é"}'.encode(), False), (big, True)]
+        assert client.frames[0].t_ns <= client.frames[1].t_ns
+        assert [c.by_peer for c in client.closed] == [False]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("code", "reason"), [(1000, ""), (1008, "no such model"), (4000, "beta_api_shape_disabled")])
+def test_the_peers_close_code_and_reason_are_kept(code: int, reason: str) -> None:
+    async def closing(request: web.Request) -> web.StreamResponse:
+        ws = web.WebSocketResponse()
+        await ws.prepare(request)
+        await ws.send_str("{}")
+        await ws.close(code=code, message=reason.encode())
+        return ws
+
+    async def main() -> None:
+        async with serving(closing) as port:
+            client = Client()
+            await client.connect(port)
+            await client.until(lambda: bool(client.closed))
+            await client.transport.close()
+        assert (client.closed[0].code, client.closed[0].reason, client.closed[0].by_peer) == (code, reason, True)
+        assert len(client.closed) == 1
+
+    asyncio.run(main())
+
+
+def test_a_lost_connection_has_no_code() -> None:
+    async def dropping(request: web.Request) -> web.StreamResponse:
+        ws = web.WebSocketResponse()
+        await ws.prepare(request)
+        sock = request.transport.get_extra_info("socket")  # type: ignore[union-attr]
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        request.transport.abort()  # type: ignore[union-attr]
+        return ws
+
+    async def main() -> None:
+        async with serving(dropping) as port:
+            client = Client()
+            await client.connect(port)
+            await client.until(lambda: bool(client.closed))
+            client.transport.write(OutFrame(b"{}"))
+            await client.transport.close()
+        assert (client.closed[0].code, client.closed[0].by_peer) == (None, True)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 503])
+def test_a_refused_handshake_names_status_and_never_the_key(status: int) -> None:
+    key = "TESTKEY-not-real-7f3a9c"
+
+    async def refusing(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, text="go away", headers={"Retry-After": "7"})
+
+    async def main() -> None:
+        async with serving(refusing) as port:
+            client = Client()
+            with pytest.raises(TransportError) as caught:
+                await client.connect(port, f"?key={key}", Authorization=f"Bearer {key}")
+            await client.transport.close()
+        error = caught.value
+        assert (error.status, error.code, error.body, error.retry_after_s) == (
+            status,
+            f"http_{status}",
+            "go away",
+            7.0,
+        )
+        assert key not in repr(error) + str(error)
+        assert error.__cause__ is None
+        assert error.__context__ is None
+
+    asyncio.run(main())
+
+
+def test_nothing_listening_and_no_such_host_are_told_apart() -> None:
+    async def main() -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with pytest.raises(TransportError, match="nothing listens") as caught:
+            await Client().connect(port)
+        assert caught.value.code == "refused"
+        transport = WebSocketTransport(MonotonicClock())
+        with pytest.raises(TransportError) as caught:
+            await transport.connect(Endpoint("http://127.0.0.1:1", {}, "http://127.0.0.1:1"), print, print)
+        assert caught.value.code == "bad_address"
+
+    asyncio.run(main())
+
+
+def test_a_server_that_speaks_no_websocket_is_named() -> None:
+    async def main() -> None:
+        async def garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"SSH-2.0-hello\r\n\r\n")
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(garbage, "127.0.0.1", 0)
+        async with server:
+            with pytest.raises(TransportError) as caught:
+                await Client().connect(server.sockets[0].getsockname()[1])
+        assert caught.value.code == "not_websocket"
+
+    asyncio.run(main())
+
+
+def test_loopback_ignores_an_environment_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+
+    async def main() -> None:
+        async with serving(echo) as port:
+            client = Client()
+            await client.connect(port)
+            await client.transport.close()
+
+    asyncio.run(main())

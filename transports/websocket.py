@@ -1,0 +1,189 @@
+"""WebSocket client transport over picows.
+
+picows hands over each frame inside the socket's own read callback: the stamp is taken there, with no queue or task in
+between. No compression is offered, no keep-alive pings are sent (a slow peer must not kill a measured call), and an
+environment proxy is used for remote hosts only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import urllib.request
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import picows
+
+from captures.clock import Clock
+from captures.frames import ClosedBy, InFrame, OutFrame
+from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
+
+_CLOSE_LIMIT_S = 2.0
+_BODY_LIMIT = 2000
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_TEXT, _BINARY, _CONTINUATION, _CLOSE = (
+    picows.WSMsgType.TEXT,
+    picows.WSMsgType.BINARY,
+    picows.WSMsgType.CONTINUATION,
+    picows.WSMsgType.CLOSE,
+)
+
+
+class WebSocketTransport:
+    """One WebSocket connection. Meets `transports.transport.Transport`."""
+
+    def __init__(self, clock: Clock, ssl_context: ssl.SSLContext | None = None) -> None:
+        self._clock = clock
+        self._ssl_context = ssl_context
+        self._ws: picows.WSTransport | None = None
+
+    async def connect(
+        self,
+        endpoint: Endpoint,
+        on_frame: Callable[[InFrame], None],
+        on_closed: Callable[[ClosedBy], None],
+    ) -> None:
+        """See `Transport.connect`. Redirects are not followed: they would carry the key to another host."""
+        listener = _Listener(self._clock, on_frame, on_closed)
+        failure: TransportError
+        try:
+            self._ws, _ = await picows.ws_connect(
+                lambda: listener,
+                endpoint.url,
+                ssl_context=self._ssl_context,
+                websocket_handshake_timeout=None,
+                max_frame_size=MAX_MESSAGE_BYTES,
+                extra_headers=dict(endpoint.headers),
+                max_redirects=0,
+                proxy=_proxy_for(endpoint.url),
+            )
+            return
+        except (picows.WSError, OSError, ssl.SSLError, ValueError) as error:
+            failure = _typed(error, endpoint)
+        # Raised outside the handler: the original holds the request with its authorization header.
+        raise failure
+
+    def write(self, frame: OutFrame) -> None:
+        """See `Transport.write`."""
+        if self._ws is not None and not self._ws.is_disconnected:
+            self._ws.send(_BINARY if frame.binary else _TEXT, frame.payload)
+
+    def backlog_bytes(self) -> int:
+        """See `Transport.backlog_bytes`."""
+        if self._ws is None or self._ws.is_disconnected:
+            return 0
+        size: int = self._ws.underlying_transport.get_write_buffer_size()
+        return size
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """See `Transport.close`. A peer that does not answer the close within 2 s is cut off."""
+        ws, self._ws = self._ws, None
+        if ws is None:
+            return
+        if not ws.is_disconnected:
+            ws.send_close(picows.WSCloseCode(code), reason.encode()[:120])
+        try:
+            async with asyncio.timeout(_CLOSE_LIMIT_S):
+                await ws.wait_disconnected()
+        except (TimeoutError, picows.WSError):
+            pass  # a peer that broke the protocol was reported through on_closed
+        finally:
+            ws.disconnect(graceful=False)
+
+
+class _Listener(picows.WSListener):
+    def __init__(
+        self, clock: Clock, on_frame: Callable[[InFrame], None], on_closed: Callable[[ClosedBy], None]
+    ) -> None:
+        super().__init__()
+        self._clock = clock
+        self._on_frame = on_frame
+        self._on_closed = on_closed
+        self._parts: list[bytes] = []
+        self._parts_binary = False
+        self._parts_bytes = 0
+        self._too_big = False
+
+    def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
+        t_ns = self._clock.now_ns()
+        kind = frame.msg_type
+        if kind in (_TEXT, _BINARY) and frame.fin:
+            self._on_frame(InFrame(frame.get_payload_as_bytes(), kind == _BINARY, t_ns))
+        elif kind in (_TEXT, _BINARY, _CONTINUATION):
+            self._gather(transport, frame, t_ns)
+        elif kind == _CLOSE:
+            transport.send_close(picows.WSCloseCode.OK)
+            transport.disconnect()
+
+    def _gather(self, transport: picows.WSTransport, frame: picows.WSFrame, t_ns: int) -> None:
+        """Join the pieces of a fragmented message."""
+        if frame.msg_type != _CONTINUATION:
+            self._parts, self._parts_bytes = [], 0
+            self._parts_binary = frame.msg_type == _BINARY
+        self._parts_bytes += frame.payload_size
+        if self._parts_bytes > MAX_MESSAGE_BYTES:
+            self._too_big = True
+            transport.disconnect(graceful=False)
+            return
+        self._parts.append(frame.get_payload_as_bytes())
+        if frame.fin:
+            payload, self._parts = b"".join(self._parts), []
+            self._on_frame(InFrame(payload, self._parts_binary, t_ns))
+
+    def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
+        t_ns = self._clock.now_ns()
+        handshake = transport.close_handshake
+        received = handshake.recv if handshake is not None else None
+        sent = handshake.sent if handshake is not None else None
+        if received is not None and handshake.recv_then_sent:
+            self._on_closed(ClosedBy(t_ns, _number(received.code), received.reason or "", by_peer=True))
+        elif self._too_big:
+            self._on_closed(ClosedBy(t_ns, 1009, f"message over {MAX_MESSAGE_BYTES >> 20} MiB", by_peer=True))
+        elif sent is not None and _number(sent.code) not in (None, 1000):
+            # picows closes like this when the peer breaks the protocol: the fault is the peer's.
+            self._on_closed(ClosedBy(t_ns, _number(sent.code), sent.reason or "", by_peer=True))
+        else:
+            by_peer = sent is None
+            self._on_closed(ClosedBy(t_ns, None, "connection lost" if by_peer else "closed by us", by_peer))
+
+
+def _proxy_for(url: str) -> str | None:
+    host = urlsplit(url).hostname or ""
+    if host in _LOOPBACK or host.startswith("127.") or urllib.request.proxy_bypass(host):
+        return None
+    return urllib.request.getproxies().get("https" if url.startswith("wss") else "http")
+
+
+def _typed(error: Exception, endpoint: Endpoint) -> TransportError:
+    """The failure in our words: the library's own text may hold the request."""
+    where = endpoint.label
+    if isinstance(error, picows.WSHandshakeError) and error.response is not None:
+        status = int(error.response.status)
+        body = (error.raw_body or b"")[:_BODY_LIMIT].decode("utf-8", "replace")
+        retry_after = error.response.headers.get("Retry-After", "")
+        return TransportError(
+            f"{where} refused the connection with HTTP {status}",
+            code=f"http_{status}",
+            status=status,
+            body=body,
+            retry_after_s=float(retry_after) if retry_after.isdigit() else None,
+        )
+    if isinstance(error, picows.WSInvalidURL | ValueError):
+        return TransportError(f"{where} is not a WebSocket address (ws:// or wss://)", code="bad_address")
+    if isinstance(error, picows.WSError):
+        return TransportError(f"{where} does not speak WebSocket", code="not_websocket")
+    if isinstance(error, ssl.SSLError):
+        return TransportError(f"TLS with {where} failed: {error.reason}", code="tls")
+    if isinstance(error, socket.gaierror):
+        return TransportError(f"the host of {where} has no address", code="dns")
+    if isinstance(error, ConnectionRefusedError):
+        return TransportError(f"nothing listens at {where}", code="refused")
+    return TransportError(f"connection to {where} failed: {type(error).__name__}", code="network")
+
+
+def _number(code: object) -> int | None:
+    value = getattr(code, "value", code)
+    return value if isinstance(value, int) else None
