@@ -28,6 +28,7 @@ _BLOCK_FRAMES = 65_536
 _INTEGER_SUBTYPES = frozenset({"PCM_U8", "PCM_S8", "PCM_16", "PCM_24", "PCM_32", "ULAW", "ALAW"})
 _FULL_SCALE = 32_768
 """±1.0 of float audio; +1.0 itself clips to 32,767, as 24-bit full scale does."""
+_REMEDY = "export it again as 16-bit PCM WAV or FLAC"
 
 Samples = npt.NDArray[np.int16]
 
@@ -82,13 +83,15 @@ def read_clip(path: Path | str, sha256: str | None = None) -> Clip:
         try:
             data, notes = riff.mend(data)
         except riff.HeaderError as error:
-            raise InputError(f"unreadable WAV header ({error})", path, "save it as 16-bit PCM WAV or FLAC") from None
+            raise InputError(f"unreadable WAV header ({error})", path, _REMEDY) from None
+    elif data[:4] == b"fLaC" and _flac_states_no_length(data):
+        raise InputError("FLAC written to a pipe, its header states no length", path, _REMEDY)
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
             return _decode(file, path, notes)
-    except (soundfile.SoundFileError, TypeError) as error:  # TypeError: soundfile on a header it takes for raw audio
+    except soundfile.SoundFileError as error:
         reason = str(error).rsplit(": ", 1)[-1].rstrip(".")
-        raise InputError(f"unreadable audio ({reason})", path, "save it as 16-bit PCM WAV or FLAC") from None
+        raise InputError(f"unreadable audio ({reason})", path, _REMEDY) from None
 
 
 def _bytes(path: Path) -> bytes:
@@ -102,6 +105,11 @@ def _bytes(path: Path) -> bytes:
     if not data:
         raise InputError("clip is an empty file", path, "record it again or leave the variant out")
     return data
+
+
+def _flac_states_no_length(data: bytes) -> bool:
+    """True where STREAMINFO's 36-bit count of samples is 0 (RFC 9639, 8.2), which libsndfile cannot decode."""
+    return len(data) >= 26 and int.from_bytes(data[21:26], "big") & (2**36 - 1) == 0
 
 
 def _decode(file: Any, path: Path, notes: list[str]) -> Clip:
