@@ -1,7 +1,9 @@
 """Where the caller's speech ends in a clip that came without a clean stem.
 
 Our own renderings carry the figure from their stem; this is for foreign clips only. A voice activity detector may take
-a second voice for the caller's, so the method is recorded beside the number and tables can tell the two apart.
+a second voice, or a beep, for the caller's, so the method is recorded beside the number and tables can tell the two
+apart. On clean synthetic speech, with and without hiss, this mode and frame length erred by 60 ms at most, late as a
+rule; lower modes by up to 180 ms.
 """
 
 from __future__ import annotations

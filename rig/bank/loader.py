@@ -163,7 +163,7 @@ class _Reader:
         try:
             found = model.model_validate(data)
         except ValidationError as error:
-            for detail in error.errors(include_url=False, include_context=False):
+            for detail in _causes(error.errors(include_url=False, include_context=False)):
                 self._error(name, _field(detail["loc"], prefix), _message(detail))
             return None
         if model is not ClipEntry:
@@ -174,6 +174,16 @@ class _Reader:
 
     def _error(self, name: str, field: str, message: str) -> None:
         self.problems.append(Problem(name, field, message))
+
+
+def _causes(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """All errors but those of a list that is too short only because some of its elements are wrong."""
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short"
+        or not any(other["loc"][: len(detail["loc"])] == detail["loc"] for other in details if other is not detail)
+    ]
 
 
 def _field(location: tuple[int | str, ...], prefix: str = "") -> str:
