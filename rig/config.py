@@ -1,0 +1,262 @@
+"""The config file: one YAML file, unknown keys refused, `${NAME}` for environment values.
+
+Secrets come by environment *name* (`api_key_env`, or `${NAME}` inside `headers` and `base_url`); the resolved values
+are collected so that everything that is written can be scrubbed of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import parse_qsl, urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+
+from adapters import registry
+from adapters.dialect import TurnMode
+from captures.capture import Condition
+
+MAX_CONFIG_BYTES = 1_000_000
+EmbeddedAgentName = Literal["local-cascade", "local-acoustic"]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class ConfigError(ValueError):
+    """The config cannot be used. `problems` has one line each: what, where, what to do."""
+
+    def __init__(self, path: str, problems: list[str]) -> None:
+        super().__init__("\n".join(f"{path}: {problem}" for problem in problems))
+        self.problems = problems
+
+
+class Role(StrEnum):
+    """What a target is in the comparison; only contestants enter families of tests."""
+
+    CONTESTANT = "contestant"
+    WORDS_ONLY = "words_only"
+    LADDER = "ladder"
+    INSTRUMENT = "instrument"
+    FLOOR = "floor"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TurnControlConfig(_Section):
+    """How the caller's turn ends."""
+
+    mode: TurnMode = TurnMode.MANUAL
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """The mode's own parameters, e.g. `silence_duration_ms` for `server_vad`."""
+
+
+class LimitsConfig(_Section):
+    """Bounds of one attempt."""
+
+    setup_s: float = Field(default=15.0, gt=0, le=600)
+    """From connecting to confirmed settings."""
+    turn_s: float = Field(default=60.0, gt=0, le=3600)
+    """From the commit to the end of the answer."""
+    quiet_s: float = Field(default=1.0, gt=0, le=60)
+    """After the last call, for dialects that wait for its result."""
+    trailing_silence_s: float = Field(default=10.0, gt=0, le=120)
+    """Longest paced silence after the clip under server turn detection."""
+    attempts: int = Field(default=3, ge=1, le=20)
+    """Tries at a cell whose attempt failed for infrastructure."""
+    backoff_s: float = Field(default=1.0, ge=0, le=300)
+    """First wait before another try; doubles each time, with jitter."""
+    void_ms: float = Field(default=20.0, gt=0)
+    """Our own lateness above which a latency is void."""
+
+
+class TargetConfig(_Section):
+    """One system under test."""
+
+    name: Name
+    adapter: str
+    model: str = ""
+    base_url: str | None = None
+    api_key_env: EnvName | None = None
+    role: Role = Role.CONTESTANT
+    family: str | None = None
+    embedded_agent: EmbeddedAgentName | None = None
+    """Start this embedded agent on loopback and measure it through the adapter; instead of `base_url`."""
+    turn_control: TurnControlConfig | None = None
+    concurrency: int | None = Field(default=None, ge=1, le=1000)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """The adapter's own settings (voice, output modality, headers, …)."""
+
+    @field_validator("adapter")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in registry.names():
+            raise ValueError(f"no adapter {value!r}; there are: {', '.join(registry.names())}")
+        return value
+
+
+class Config(_Section):
+    """A whole config file."""
+
+    version: Literal[1]
+    bank: str
+    engine: str | None = None
+    """Which rendering to use where the bank has several."""
+    items: tuple[str, ...] = ("*",)
+    conditions: tuple[Condition, ...] = (Condition.AUDIO, Condition.TEXT_TWIN, Condition.PROBE)
+    concurrency: int = Field(default=8, ge=1, le=1000)
+    max_sessions: int = Field(default=50, ge=1, le=5000)
+    pace: float = Field(default=1.0, ge=0, le=100)
+    chunk_ms: int = Field(default=20, ge=5, le=1000)
+    turn_control: TurnControlConfig = Field(default_factory=TurnControlConfig)
+    repeats: int = Field(default=1, ge=1, le=1000)
+    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    targets: tuple[TargetConfig, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """A config with its environment values filled in, and what must never be written."""
+
+    config: Config
+    folder: Path
+    """Of the config file; relative paths in it start here."""
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Target name → API key."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """All secret values, for scrubbing."""
+    secret_names: tuple[str, ...] = ()
+    """Environment names that were read."""
+    public: Mapping[str, Any] = field(default_factory=dict)
+    """The config as written, `${NAME}` unresolved: what a run folder may hold."""
+
+
+def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ResolvedConfig:
+    """Read, check and resolve a config file.
+
+    Raises:
+        ConfigError: unreadable, unknown keys, wrong values, or environment values missing; all problems at once.
+    """
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ConfigError(str(path), [f"larger than {MAX_CONFIG_BYTES} bytes; this is not a config file"])
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(str(path), [f"cannot be read: {error.strerror}"]) from None
+    except UnicodeDecodeError:
+        raise ConfigError(str(path), ["is not UTF-8 text"]) from None
+    return parse_config(text, str(path), path.resolve().parent, os.environ if environ is None else environ)
+
+
+def parse_config(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> ResolvedConfig:
+    """`load_config` for text at hand; `where` names it in errors."""
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + 1})" if mark else ""
+        raise ConfigError(where, [f"is not valid YAML{line}: {getattr(error, 'problem', None) or error}"]) from None
+    if not isinstance(raw, dict):
+        raise ConfigError(where, ["must be a mapping with `version: 1`, `bank:` and `targets:`"])
+
+    problems: list[str] = []
+    used: dict[str, str] = {}
+    filled = _fill(raw, "", environ, used, problems)
+    try:
+        config = Config.model_validate(filled)
+    except ValidationError as error:
+        problems += [_one_line(detail["loc"], detail["type"], detail["msg"]) for detail in error.errors()]
+        raise ConfigError(where, problems) from None
+
+    keys: dict[str, str] = {}
+    for number, target in enumerate(config.targets):
+        place = f"targets[{number}] ({target.name})"
+        if target.embedded_agent and target.base_url:
+            problems.append(f"{place}: give base_url or embedded_agent, not both")
+        if target.api_key_env:
+            value = environ.get(target.api_key_env)
+            if value:
+                keys[target.name] = used[target.api_key_env] = value
+            else:
+                problems.append(f"{place}: environment variable {target.api_key_env} is not set; export your key as it")
+        if not target.api_key_env and not target.embedded_agent and not target.base_url:
+            default = registry.dialect(target.adapter).default_key_env
+            hint = f"api_key_env: {default}" if default else "base_url"
+            problems.append(f"{place}: needs {hint} (or base_url of an agent, or embedded_agent)")
+    names = [target.name for target in config.targets]
+    problems += [f"targets: name {name!r} is used twice" for name in {n for n in names if names.count(n) > 1}]
+    if problems:
+        raise ConfigError(where, problems)
+    return ResolvedConfig(
+        config=config,
+        folder=folder,
+        keys=keys,
+        secrets=frozenset(used.values()) | frozenset(_secrets_in(config)),
+        secret_names=tuple(sorted(used)),
+        public=raw,
+    )
+
+
+def _fill(value: Any, place: str, environ: Mapping[str, str], used: dict[str, str], problems: list[str]) -> Any:
+    """`${NAME}` in every string, replaced."""
+    if isinstance(value, dict):
+        return {k: _fill(v, f"{place}.{k}" if place else str(k), environ, used, problems) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_fill(v, f"{place}[{n}]", environ, used, problems) for n, v in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        found = environ.get(name)
+        if not found:
+            problems.append(f"{place}: environment variable {name} is not set")
+            return ""
+        used[name] = found
+        return found
+
+    return _REFERENCE.sub(replace, value)
+
+
+def _secrets_in(config: Config) -> Iterator[str]:
+    """Values that are secret by where they stand: header values, credentials and query values of addresses."""
+    for target in config.targets:
+        headers = target.settings.get("headers")
+        if isinstance(headers, Mapping):
+            yield from (str(value) for value in headers.values() if value)
+        if target.base_url:
+            parts = urlsplit(target.base_url)
+            yield from (secret for secret in (parts.username, parts.password) if secret)
+            yield from (value for name, value in parse_qsl(parts.query) if value and name not in ("model", "version"))
+
+
+def _one_line(location: tuple[str | int, ...], kind: str, message: str) -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    if kind == "extra_forbidden":
+        key = str(location[-1])
+        close = difflib.get_close_matches(key, _keys_beside(location), n=1)
+        return f"{place}: unknown key" + (f"; did you mean `{close[0]}`?" if close else "")
+    return f"{place or 'config'}: {message.removeprefix('Value error, ')}"
+
+
+def _keys_beside(location: tuple[str | int, ...]) -> list[str]:
+    """Keys that are known where an unknown one stands."""
+    model: Any = Config
+    for part in location[:-1]:
+        if isinstance(part, str):
+            annotation = model.model_fields[part].annotation
+            inner = [a for a in (annotation, *get_args(annotation)) if isinstance(a, type) and issubclass(a, BaseModel)]
+            if not inner:
+                return []
+            model = inner[0]
+    return list(model.model_fields)

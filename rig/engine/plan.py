@@ -1,0 +1,213 @@
+"""Bank × targets → cells, each with an identity. Pure but for the clips it is handed.
+
+A cell's identity is a hash of all that could change its result: a run resumes exactly the identities that have no
+finished capture, and results are never mixed with those of another clip, prompt, menu or setting.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.dialect import Capabilities, Setup, ToolSpec, TurnControlSettings
+from captures.capture import Condition
+from rig.bank.models import Bank, Item, Variant
+from rig.config import Config, TargetConfig, TurnControlConfig
+from rig.engine.clips import PreparedClip
+from rig.prompts.templates import PROMPT_VERSION, instructions, probe_instructions
+
+_IDENTITY_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target with what its dialect declares."""
+
+    config: TargetConfig
+    turn_control: TurnControlSettings
+    capabilities: Capabilities
+    wire_version: int
+    parser_version: int
+
+    @property
+    def name(self) -> str:
+        """The target's name in the config."""
+        return self.config.name
+
+    @property
+    def input_rate_hz(self) -> int:
+        """The rate that clips are sent at."""
+        return self.capabilities.input_rates_hz[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One thing to measure: item × variant × condition × repeat on one target."""
+
+    target: str
+    item_id: str
+    variant_id: str | None
+    """None on a text twin."""
+    condition: Condition
+    repeat: int
+    identity: str
+    setup: Setup
+    text: str | None
+    """The caller's words on a text twin, else None."""
+    clip: PreparedClip | None
+
+    @property
+    def audio_s(self) -> float:
+        """Seconds of caller audio."""
+        return self.clip.duration_s if self.clip else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NotPlanned:
+    """Cells that a target cannot run, and why; never shown as a result."""
+
+    target: str
+    condition: Condition
+    cells: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All cells of a run, in the order in which each target runs them."""
+
+    cells: tuple[Cell, ...]
+    not_planned: tuple[NotPlanned, ...]
+
+    def of(self, target: str) -> list[Cell]:
+        """The cells of one target, in order."""
+        return [cell for cell in self.cells if cell.target == target]
+
+
+def chosen_items(bank: Bank, patterns: Sequence[str]) -> list[Item]:
+    """Items whose id matches any pattern, in the bank's order.
+
+    Raises:
+        ValueError: a pattern matches nothing.
+    """
+    ids = [item.id for item in bank.items]
+    for pattern in patterns:
+        if not fnmatch.filter(ids, pattern):
+            raise ValueError(f"items: {pattern!r} matches no item of bank {bank.name!r} ({len(ids)} items)")
+    return [item for item in bank.items if any(fnmatch.fnmatchcase(item.id, pattern) for pattern in patterns)]
+
+
+def plan(config: Config, bank: Bank, targets: Sequence[Target], clips: Mapping[tuple[str, str], PreparedClip]) -> Plan:
+    """Every cell of the run. Variants without a clip in `clips` are left out and counted.
+
+    Cells of one item stay together and targets run them in the same order, so that what agents share (a
+    recogniser's memory of a clip) is shared, and an interrupted run has whole items.
+    """
+    cells: list[Cell] = []
+    left_out: dict[tuple[str, Condition, str], int] = {}
+    for item in chosen_items(bank, config.items):
+        for target in targets:
+            for condition, variant in _wanted(config, item):
+                reason = _reason_against(target, condition, item, variant, clips)
+                if reason:
+                    key = (target.name, condition, reason)
+                    left_out[key] = left_out.get(key, 0) + config.repeats
+                    continue
+                setup = _setup(bank, item, condition, target)
+                clip = clips[item.id, variant.variant_id] if variant else None
+                base = _identity_of(config, item, condition, target, setup, clip)
+                for repeat in range(config.repeats):
+                    cells.append(
+                        Cell(
+                            target=target.name,
+                            item_id=item.id,
+                            variant_id=variant.variant_id if variant else None,
+                            condition=condition,
+                            repeat=repeat,
+                            identity=hashlib.sha256(f"{base}:{repeat}".encode()).hexdigest()[:32],
+                            setup=setup,
+                            text=item.transcript if condition is Condition.TEXT_TWIN else None,
+                            clip=clip,
+                        )
+                    )
+    return Plan(
+        cells=tuple(cells),
+        not_planned=tuple(NotPlanned(t, c, n, reason) for (t, c, reason), n in sorted(left_out.items())),
+    )
+
+
+def _wanted(config: Config, item: Item) -> Iterator[tuple[Condition, Variant | None]]:
+    if Condition.TEXT_TWIN in config.conditions:
+        yield Condition.TEXT_TWIN, None
+    for variant in item.variants:
+        if Condition.AUDIO in config.conditions:
+            yield Condition.AUDIO, variant
+        if Condition.PROBE in config.conditions and item.perception_probe is not None:
+            yield Condition.PROBE, variant
+
+
+def _reason_against(
+    target: Target,
+    condition: Condition,
+    item: Item,
+    variant: Variant | None,
+    clips: Mapping[tuple[str, str], PreparedClip],
+) -> str | None:
+    if condition is Condition.TEXT_TWIN and not target.capabilities.text_twin:
+        return "the adapter has no text turn"
+    if condition is Condition.PROBE and not (target.capabilities.probe and target.capabilities.takes_setup):
+        return "the agent takes no instructions of ours"
+    if variant is not None and (item.id, variant.variant_id) not in clips:
+        return "the bank has no clip"
+    return None
+
+
+def _setup(bank: Bank, item: Item, condition: Condition, target: Target) -> Setup:
+    """What the session starts with: the same words for every dialect."""
+    if condition is Condition.PROBE:
+        assert item.perception_probe is not None
+        text = probe_instructions(item.scenario, item.perception_probe.question, bank.probe_options(item))
+        tools: tuple[ToolSpec, ...] = ()
+    else:
+        text = instructions(item.scenario, item.explicit_policy)
+        tools = tuple(ToolSpec(tool.name, tool.description, tool.json_schema()) for tool in bank.menu(item))
+    return Setup(text, tools, target.input_rate_hz, target.turn_control)
+
+
+def _identity_of(
+    config: Config, item: Item, condition: Condition, target: Target, setup: Setup, clip: PreparedClip | None
+) -> str:
+    """Hash over everything but the repeat. Names of targets and addresses of embedded agents are not in it."""
+    own = target.config
+    parts: dict[str, Any] = {
+        "identity_version": _IDENTITY_VERSION,
+        "prompt_version": PROMPT_VERSION,
+        "item": item.id,
+        "condition": condition,
+        "transcript": item.transcript if condition is Condition.TEXT_TWIN else None,
+        "pcm": [clip.pcm_sha256, clip.source_rate_hz] if clip else None,
+        "instructions": setup.instructions,
+        "tools": [[tool.name, tool.description, tool.parameters] for tool in setup.tools],
+        "target": own.name,
+        "adapter": own.adapter,
+        "wire_version": target.wire_version,
+        "model": own.model,
+        "base_url": own.base_url,
+        "agent": own.embedded_agent,
+        "settings": own.settings,
+        "input_rate_hz": setup.input_rate_hz,
+        "turn_control": [target.turn_control.mode, dict(target.turn_control.parameters)],
+        "pace": config.pace,
+        "chunk_ms": config.chunk_ms,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def turn_control_of(config: Config, target: TargetConfig) -> TurnControlSettings:
+    """The target's turn control, else the run's."""
+    chosen: TurnControlConfig = target.turn_control or config.turn_control
+    return TurnControlSettings(chosen.mode, chosen.parameters)
