@@ -1,0 +1,77 @@
+"""Fills the arguments that a tool requires from the caller's words. Optional ones are left out. Pure text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adapters.dialect import ToolSpec
+from rig.agents.lexical import SpokenNumber, spoken_numbers, stem, stems, tokens
+
+MAX_STRING_CHARS = 200
+
+
+def required_arguments(tool: ToolSpec, words: str) -> dict[str, Any]:
+    """Name → value for every required argument, typed as its schema asks."""
+    properties = tool.parameters.get("properties")
+    required = tool.parameters.get("required")
+    if not isinstance(properties, Mapping) or not isinstance(required, Sequence):
+        return {}
+    return {
+        str(name): _value(str(name), properties.get(name, {}), words) for name in required if name in properties
+    }
+
+
+def _value(name: str, schema: Any, words: str) -> Any:
+    schema = schema if isinstance(schema, Mapping) else {}
+    about = f"{name} {schema.get('description', '')}"
+    options = schema.get("enum")
+    if isinstance(options, Sequence) and not isinstance(options, str) and options:
+        return _nearest_option(options, words)
+    kind = schema.get("type", "string")
+    if kind in ("integer", "number"):
+        number = _nearest_number(words, about)
+        return int(number.value) if number.value.is_integer() else number.value
+    if kind == "boolean":
+        return True
+    if kind == "array":
+        return [_value(name, schema.get("items", {}), words)]
+    if kind == "object":
+        inner = schema.get("properties")
+        return {key: _value(str(key), value, words) for key, value in inner.items()} if isinstance(inner, Mapping) else {}
+    return _string(name, about, words)
+
+
+def _nearest_option(options: Sequence[Any], words: str) -> Any:
+    said = stems(words)
+    spoken = {str(int(number.value)) for number in spoken_numbers(words)}
+    return max(options, key=lambda option: len(stems(str(option)) & said) + (str(option) in spoken))
+
+
+def _nearest_number(words: str, about: str) -> SpokenNumber:
+    """The number that stands nearest to a word of the argument's own name or description; 0 when none was said."""
+    numbers = spoken_numbers(words)
+    if not numbers:
+        return SpokenNumber(0.0, 0, 0)
+    wanted = stems(about)
+    places = [at for at, word in enumerate(tokens(words)) if stem(word) in wanted]
+
+    def distance(number: SpokenNumber) -> tuple[int, int]:
+        gaps = [number.start - at if at < number.start else at - number.stop + 1 for at in places]
+        return min((gap for gap in gaps if gap > 0), default=len(words)), number.start
+
+    return min(numbers, key=distance)
+
+
+def _string(name: str, about: str, words: str) -> str:
+    """A question of our own where one is asked for; else the words that follow the argument's name; else all."""
+    if "question" in stems(name) or "question" in tokens(name):
+        return "Could you tell me a little more?"
+    said = tokens(words)
+    wanted = stems(name)
+    for at, word in enumerate(said):
+        if stem(word) in wanted:
+            rest = [later for later in said[at + 1 :] if later not in ("is", "number", "of", "the", "to")]
+            if rest:
+                return " ".join(rest[:4])[:MAX_STRING_CHARS]
+    return words.strip()[:MAX_STRING_CHARS]
