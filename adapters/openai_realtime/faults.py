@@ -1,0 +1,99 @@
+"""What the vendor's codes, refusals and closes mean: refuse the target, try again, wait, or go on.
+
+Sources: OpenAI's Realtime reference; codes never worth a retry as livekit/agents has them (openai plugin,
+`realtime_model.py`); session cap and beta refusal as reported from practice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from adapters.openai_realtime.wire import brief, decode, object_of, text_of
+from captures.events import Failed, FailureKind, Refused
+from captures.frames import ClosedBy
+from transports.transport import TransportError
+
+QUOTA_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+REFUSAL_CODES: Final = frozenset(
+    {"invalid_api_key", "account_deactivated", "beta_api_shape_disabled", "model_not_found", "unsupported_country"}
+)
+RATE_CODES: Final = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests"})
+EXPIRED_CODES: Final = frozenset({"session_expired"})
+BENIGN_CODES: Final = frozenset(
+    {"conversation_already_has_active_response", "response_cancel_not_active", "item_truncate_invalid_item_id"}
+)
+"""Races between what we asked and what the server had already done; nothing is lost."""
+COMMIT_EMPTY: Final = "input_audio_buffer_commit_empty"
+
+_RETRY_AFTER = re.compile(r"try again in ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s)\b")
+_FAULT_CLOSES: Final = frozenset({1002, 1003, 1007, 1008, 1009, 1010})
+
+
+def retry_after_s(message: str) -> float | None:
+    """Seconds to wait as the vendor words it ("Please try again in 1.2s"), or None."""
+    found = _RETRY_AFTER.search(message)
+    return None if found is None else float(found[1]) / (1000 if found[2] == "ms" else 1)
+
+
+def fault_of_code(code: str, message: str, where: str = "") -> Refused | Failed | None:
+    """The fault that a code stands for wherever it comes up; None for all other codes."""
+    if code in REFUSAL_CODES:
+        return Refused(code, message, where)
+    if code in QUOTA_CODES:
+        return Failed(FailureKind.QUOTA, code, message)
+    if code in RATE_CODES:
+        return Failed(FailureKind.RATE_LIMIT, code, message, retry_after_s(message))
+    if code in EXPIRED_CODES:
+        return Failed(FailureKind.TRANSIENT, code, message)
+    return None
+
+
+def fault_of_connect(error: TransportError, label: str) -> Refused | Failed:
+    """What a refused or failed handshake means, by HTTP status and the explanation in the body."""
+    host = urlsplit(label).netloc
+    explained = object_of(decode(error.body.encode()) or {}, "error")
+    vendor_code = brief(text_of(explained, "code") or text_of(explained, "type") or "", 100)
+    status = error.status
+    if status is None:
+        kind = FailureKind.PROTOCOL if error.code == "message_too_big" else FailureKind.TRANSIENT
+        return Failed(kind, error.code, brief(str(error)), error.retry_after_s)
+    code = f"http_{status}"
+    if status in (401, 403):
+        # The vendor's own sentence may repeat parts of the key: its code says enough.
+        return Refused(code, f"the key was refused by {host}" + (f" ({vendor_code})" if vendor_code else ""))
+    message = brief(text_of(explained, "message") or error.body or str(error))
+    if status == 429:
+        spent = vendor_code in QUOTA_CODES or _names_quota(error.body)
+        return Failed(
+            FailureKind.QUOTA if spent else FailureKind.RATE_LIMIT,
+            vendor_code or code,
+            message,
+            None if spent else error.retry_after_s or retry_after_s(message),
+        )
+    if status >= 500 or status in (408, 425):
+        return Failed(FailureKind.TRANSIENT, code, message, error.retry_after_s)
+    return Refused(vendor_code or code, f"{host} refused the connection with HTTP {status}: {message}")
+
+
+def fault_of_close(closed: ClosedBy, ready: bool) -> Refused | Failed:
+    """What a close before the end of the answer means. `ready`: the settings had been confirmed."""
+    reason = brief(closed.reason)
+    code = "closed" if closed.code is None else f"close_{closed.code}"
+    named = next((word for word in re.findall(r"[a-z_]+", reason.lower()) if fault_of_code(word, "")), None)
+    message = f"connection closed ({closed.code if closed.code is not None else 'lost'})" + (
+        f": {reason}" if reason else ""
+    )
+    if named is not None and (fault := fault_of_code(named, message)) is not None:
+        return fault
+    if _names_quota(reason):
+        return Failed(FailureKind.QUOTA, code, message)
+    if closed.code is not None and (closed.code in _FAULT_CLOSES or 4000 <= closed.code <= 4999):
+        # The same settings would be refused again; a fault in the middle of a turn concerns this cell alone.
+        return Failed(FailureKind.PROTOCOL, code, message) if ready else Refused(code, message)
+    return Failed(FailureKind.TRANSIENT, code, message)
+
+
+def _names_quota(text: str) -> bool:
+    return any(word in text.lower() for word in ("quota", "billing"))

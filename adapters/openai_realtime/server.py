@@ -1,0 +1,356 @@
+"""Server half: a client's messages become intents, an agent's reply becomes the vendor's events. Sans-I/O.
+
+It keeps what the vendor keeps for one connection: the session, the audio buffer, item and call ids, and the running
+answer. Audio is handed on at commit, so that a cleared buffer reaches no agent. With turn detection on, a turn ends by
+`vad`, or by a commit of the client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from adapters.openai_realtime import wire
+from adapters.openai_realtime.reply_events import Answer, estimated_usage, output_events
+from adapters.openai_realtime.session_rules import (
+    Complaint,
+    default_session,
+    response_settings,
+    setup_of,
+    updated_session,
+)
+from adapters.openai_realtime.wire import RATE_HZ, JsonObject, brief, int_of, list_of, object_of, text_of
+from adapters.server import (
+    AnswerCancelled,
+    AnswerWanted,
+    AudioGiven,
+    Intent,
+    Reply,
+    ServerStep,
+    SetupGiven,
+    ToolResultGiven,
+)
+from captures.frames import InFrame, OutFrame
+
+MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
+"""Uncommitted audio that is kept: about 23 minutes."""
+MAX_ITEMS: Final = 10_000
+"""Items of one conversation."""
+_MIN_COMMIT_BYTES: Final = int(2 * RATE_HZ * wire.MIN_COMMIT_S)
+
+
+class RealtimeServer:
+    """`ServerDialect` of OpenAI Realtime for one connection."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._session = default_session(self._new_id("sess"), "")
+        self._conversation_id = self._new_id("conv")
+        self._given_setup = setup_of(self._session)
+        self._buffer = bytearray()
+        self._items: set[str] = set()
+        self._spoken_ms: dict[str, int] = {}
+        """Milliseconds of audio in the agent's spoken items."""
+        self._last_item_id: str | None = None
+        self._call_ids: set[str] = set()
+        self._running: Answer | None = None
+        self._words: list[str] = []
+        """The caller's text since the last answer."""
+        self._heard_ms = 0
+        """The caller's audio since the last answer."""
+        self._heard_item_id: str | None = None
+        self._handlers: Mapping[str, Callable[[JsonObject], ServerStep | Complaint]] = {
+            "session.update": self._on_session_update,
+            "input_audio_buffer.append": self._on_append,
+            "input_audio_buffer.commit": self._on_commit,
+            "input_audio_buffer.clear": self._on_clear,
+            "conversation.item.create": self._on_item_create,
+            "conversation.item.truncate": self._on_truncate,
+            "response.create": self._on_response_create,
+            "response.cancel": self._on_response_cancel,
+        }
+
+    def greeting(self, query: Mapping[str, str]) -> Sequence[OutFrame]:
+        """`session.created`, with the model of the query."""
+        self._session["model"] = query.get("model", "")
+        return [self._frame("session.created", {"session": self._session})]
+
+    def receive(self, frame: InFrame) -> ServerStep:
+        """Read one client message; a fault is answered with an `error` event and changes nothing."""
+        event = wire.decode(frame.payload)
+        if event is None:
+            return self._error(Complaint("invalid_json", "The message is not a JSON object."), None)
+        event_id = text_of(event, "event_id")
+        kind = text_of(event, "type")
+        if kind is None:
+            return self._error(
+                Complaint("missing_required_parameter", "Missing required parameter: 'type'.", "type"), event_id
+            )
+        if wire.depth_of(event) > wire.MAX_DEPTH:
+            return self._error(Complaint("invalid_value", "The message is nested too deeply."), event_id)
+        handler = self._handlers.get(kind)
+        if handler is None:
+            known = ", ".join(f"'{name}'" for name in self._handlers)
+            message = f"Invalid value: '{brief(kind, 100)}'. Supported values are: {known}."
+            return self._error(Complaint("invalid_value", message, "type"), event_id)
+        step = handler(event)
+        return self._error(step, event_id) if isinstance(step, Complaint) else step
+
+    def answer(self, reply: Reply) -> Iterable[OutFrame]:
+        """Events of a reply up to `response.done`; take them one by one, for a cancelled answer ends early.
+
+        Raises:
+            ValueError: speech at another rate than 24 kHz.
+        """
+        if reply.pcm and reply.rate_hz != RATE_HZ:
+            raise ValueError(f"speech must be at {RATE_HZ} Hz, not {reply.rate_hz}")
+        return self._answer(reply)
+
+    def failure(self, code: str, message: str) -> Sequence[OutFrame]:
+        """An answer that ends as failed, with the cause in its details alone."""
+        begun = [] if self._running else [self._begin(self._session, None)]
+        error = {"type": code, "code": code, "message": message}
+        return [*begun, self._end("failed", {"type": "failed", "error": error})]
+
+    # Answers
+
+    def _answer(self, reply: Reply) -> Iterator[OutFrame]:
+        if self._running is None:
+            yield self._begin(self._session, None)
+        answer = self._running
+        if answer is None:
+            return
+        heard_ms = self._heard_ms
+        usage = dict(reply.usage) or estimated_usage(reply, heard_ms, sum(len(w.split()) for w in self._words))
+        self._heard_ms, self._words = 0, []
+        yield self._frame("rate_limits.updated", {"rate_limits": _RATE_LIMITS})
+        answer.last_item_id = self._last_item_id
+        for event in output_events(answer, reply, self._new_id, self._stamp):
+            if self._running is not answer:
+                return
+            item = object_of(event, "item")
+            if event["type"] == "response.output_item.added":
+                self._remember(item["id"])
+                if text_of(item, "type") == "function_call":
+                    self._call_ids.add(item["call_id"])
+            self._spoken_ms.update(answer.spoken_ms)
+            yield wire.encode(event)
+        if self._running is not answer:
+            return
+        transcription = object_of(object_of(self._session, "audio"), "input").get("transcription")
+        if reply.input_transcript is not None and transcription is not None and self._heard_item_id is not None:
+            yield self._frame(
+                "conversation.item.input_audio_transcription.completed",
+                {
+                    "item_id": self._heard_item_id,
+                    "content_index": 0,
+                    "transcript": reply.input_transcript,
+                    "usage": {"type": "duration", "seconds": heard_ms / 1000},
+                },
+            )
+        yield self._end("completed", None, usage)
+
+    def _begin(self, session: JsonObject, change: JsonObject | None) -> OutFrame:
+        change = change or {}
+        apart = text_of(change, "conversation") == "none"
+        metadata = object_of(change, "metadata") or None
+        answer = Answer(self._new_id("resp"), None if apart else self._conversation_id, session, metadata)
+        self._running = answer
+        return self._frame("response.created", {"response": answer.as_object("in_progress")})
+
+    def _end(self, status: str, details: JsonObject | None, usage: JsonObject | None = None) -> OutFrame:
+        answer = self._running
+        assert answer is not None, "an answer is running"
+        self._running = None
+        return self._frame("response.done", {"response": answer.as_object(status, details, usage)})
+
+    # Client messages
+
+    def _on_session_update(self, event: JsonObject) -> ServerStep | Complaint:
+        session = updated_session(self._session, event.get("session"))
+        if isinstance(session, Complaint):
+            return session
+        self._session = session
+        self._given_setup = setup_of(session)
+        return ServerStep([self._frame("session.updated", {"session": session})], [SetupGiven(self._given_setup)])
+
+    def _on_append(self, event: JsonObject) -> ServerStep | Complaint:
+        audio = text_of(event, "audio")
+        if audio is None:
+            return Complaint("missing_required_parameter", "Missing required parameter: 'audio'.", "audio")
+        pcm = wire.decode_audio(audio)
+        if pcm is None:
+            return Complaint("invalid_value", "Invalid 'audio'. Expected base64-encoded audio bytes.", "audio")
+        if len(pcm) > wire.MAX_APPEND_BYTES or len(self._buffer) + len(pcm) > MAX_BUFFER_BYTES:
+            return Complaint("invalid_value", "Too much audio in the buffer.", "audio")
+        self._buffer += pcm
+        return ServerStep()
+
+    def _on_clear(self, event: JsonObject) -> ServerStep:
+        self._buffer.clear()
+        return ServerStep([self._frame("input_audio_buffer.cleared", {})])
+
+    def _on_commit(self, event: JsonObject) -> ServerStep | Complaint:
+        if len(self._buffer) < _MIN_COMMIT_BYTES:
+            held = len(self._buffer) * 500 / RATE_HZ
+            return Complaint(
+                "input_audio_buffer_commit_empty",
+                "Error committing input audio buffer: buffer too small. Expected at least 100ms of audio, "
+                f"but buffer only has {held:.2f}ms of audio.",
+            )
+        return ServerStep(*self._commit())
+
+    def _commit(self) -> tuple[list[OutFrame], list[Intent]]:
+        pcm = bytes(self._buffer)
+        self._buffer.clear()
+        item_id, before = self._new_id("item"), self._last_item_id
+        item: JsonObject = {
+            "id": item_id,
+            "object": "realtime.item",
+            "type": "message",
+            "status": "completed",
+            "role": "user",
+            "content": [{"type": "input_audio", "transcript": None}],
+        }
+        duration_ms = len(pcm) * 500 // RATE_HZ
+        self._remember(item_id)
+        self._heard_ms += duration_ms
+        self._heard_item_id = item_id
+        committed = self._frame("input_audio_buffer.committed", {"previous_item_id": before, "item_id": item_id})
+        return [committed, *self._item_frames(item, before)], [AudioGiven(pcm, RATE_HZ)]
+
+    def _on_item_create(self, event: JsonObject) -> ServerStep | Complaint:
+        given = object_of(event, "item")
+        kind = text_of(given, "type")
+        item: JsonObject = {"object": "realtime.item", "status": "completed", **given}
+        item["id"] = text_of(given, "id") or self._new_id("item")
+        intents: list[Intent] = []
+        if len(self._items) >= MAX_ITEMS or item["id"] in self._items:
+            return Complaint("invalid_value", "The item's id is taken, or the conversation is full.", "item.id")
+        if kind == "message":
+            content = _content_of(given)
+            if isinstance(content, Complaint):
+                return content
+            if given["role"] == "user":
+                self._words.append(content)
+        elif kind == "function_call_output":
+            call_id, output = text_of(given, "call_id"), text_of(given, "output")
+            if call_id not in self._call_ids or call_id is None:
+                message = f"Tool call ID '{brief(str(call_id), 100)}' not found in conversation."
+                return Complaint("invalid_tool_call_id", message, "item.call_id")
+            if output is None:
+                return Complaint(
+                    "missing_required_parameter", "Missing required parameter: 'item.output'.", "item.output"
+                )
+            intents.append(ToolResultGiven(call_id, output))
+        elif kind == "function_call":
+            if text_of(given, "name") is None or text_of(given, "arguments") is None:
+                return Complaint("missing_required_parameter", "A call needs 'name' and 'arguments'.", "item")
+            item["call_id"] = text_of(given, "call_id") or self._new_id("call")
+            self._call_ids.add(item["call_id"])
+        else:
+            return Complaint("invalid_value", f"Invalid value: '{brief(str(kind), 100)}'.", "item.type")
+        before = self._last_item_id
+        self._remember(item["id"])
+        return ServerStep(self._item_frames(item, before), intents)
+
+    def _on_truncate(self, event: JsonObject) -> ServerStep | Complaint:
+        item_id, end_ms = text_of(event, "item_id") or "", int_of(event, "audio_end_ms")
+        spoken_ms = self._spoken_ms.get(item_id)
+        if spoken_ms is None:
+            message = f"Error truncating item: '{brief(item_id, 100)}' holds no speech of the assistant."
+            return Complaint("item_truncate_invalid_item_id", message, "item_id")
+        if end_ms is None or not 0 <= end_ms <= spoken_ms:
+            message = f"Audio content of {spoken_ms}ms is already shorter than {end_ms}ms"
+            return Complaint("invalid_value", message, "audio_end_ms")
+        self._spoken_ms[item_id] = end_ms
+        fields: JsonObject = {"item_id": item_id, "content_index": 0, "audio_end_ms": end_ms}
+        return ServerStep([self._frame("conversation.item.truncated", fields)])
+
+    def _on_response_create(self, event: JsonObject) -> ServerStep | Complaint:
+        if self._running is not None:
+            return Complaint(
+                "conversation_already_has_active_response",
+                f"Conversation already has an active response in progress: {self._running.id}. "
+                "Wait until the response is finished before creating a new one.",
+            )
+        change = event.get("response")
+        session = response_settings(self._session, change)
+        if isinstance(session, Complaint):
+            return session
+        words = self._words
+        given = change if isinstance(change, dict) else {}
+        if given.get("input") is not None:
+            contents = [_content_of(item) for item in list_of(given, "input") if text_of(item, "role") == "user"]
+            words = [content for content in contents if isinstance(content, str)]
+        by_text = bool(words) and (self._heard_ms == 0 or given.get("input") is not None)
+        intents: list[Intent] = []
+        setup = setup_of(session)
+        if setup != self._given_setup:
+            self._given_setup = setup
+            intents.append(SetupGiven(setup))
+        intents.append(AnswerWanted("\n".join(words) if by_text else None))
+        return ServerStep([self._begin(session, given)], intents)
+
+    def _on_response_cancel(self, event: JsonObject) -> ServerStep | Complaint:
+        wanted = text_of(event, "response_id")
+        if self._running is None or wanted not in (None, self._running.id):
+            return Complaint("response_cancel_not_active", "Cancellation failed: no active response found")
+        done = self._end("cancelled", {"type": "cancelled", "reason": "client_cancelled"})
+        return ServerStep([done], [AnswerCancelled()])
+
+    # Ids and frames
+
+    def _new_id(self, kind: str) -> str:
+        self._ids[kind] = self._ids.get(kind, 0) + 1
+        return f"{kind}_{self._ids[kind]:06d}"
+
+    def _remember(self, item_id: str) -> None:
+        self._items.add(item_id)
+        self._last_item_id = item_id
+
+    def _stamp(self, kind: str, fields: JsonObject) -> JsonObject:
+        return {"type": kind, "event_id": self._new_id("event"), **fields}
+
+    def _frame(self, kind: str, fields: JsonObject) -> OutFrame:
+        return wire.encode(self._stamp(kind, fields))
+
+    def _item_frames(self, item: JsonObject, before: str | None) -> list[OutFrame]:
+        names = ("conversation.item.added", "conversation.item.done")
+        return [self._frame(name, {"previous_item_id": before, "item": item}) for name in names]
+
+    def _error(self, complaint: Complaint, event_id: str | None) -> ServerStep:
+        error = {
+            "type": complaint.type,
+            "code": complaint.code,
+            "message": complaint.message,
+            "param": complaint.param,
+            "event_id": event_id,
+        }
+        return ServerStep([self._frame("error", {"error": error})])
+
+
+_RATE_LIMITS: Final = [{"name": "requests", "limit": 1000, "remaining": 999, "reset_seconds": 0.06}]
+_ROLE_CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
+    "user": ("input_text",),
+    "system": ("input_text",),
+    "assistant": ("output_text",),
+}
+
+
+def _content_of(item: object) -> str | Complaint:
+    """The text of a message item that a client adds."""
+    if not isinstance(item, dict):
+        return Complaint("invalid_type", "Invalid type for 'item': expected an object.", "item")
+    role = text_of(item, "role")
+    if role is None or role not in _ROLE_CONTENT:
+        return Complaint("invalid_value", f"Invalid value: '{brief(str(role), 100)}'.", "item.role")
+    texts: list[str] = []
+    for place, part in enumerate(list_of(item, "content")):
+        kind = text_of(part, "type") if isinstance(part, dict) else None
+        text = text_of(part, "text") if isinstance(part, dict) else None
+        if kind not in _ROLE_CONTENT[role] or text is None:
+            where = f"item.content[{place}]"
+            return Complaint("invalid_value", f"Invalid '{where}': needs text of type {_ROLE_CONTENT[role][0]}.", where)
+        texts.append(text)
+    return "\n".join(texts)
