@@ -212,14 +212,24 @@ _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
 
 
 def _masked(payload: bytes, spans: list[tuple[int, int]]) -> bytes:
-    """`payload` with `spans` replaced. A JSON escape that a span would cut goes with it: JSON stays readable."""
+    """`payload` with `spans` replaced. Characters and JSON escapes that a span would cut go with it."""
     pieces, kept_to = [], 0
     for start, end in spans:
-        start, end = _whole_escapes(payload, start, end)
+        start, end = _whole_escapes(payload, *_whole_characters(payload, start, end))
         start = max(start, kept_to)
         pieces += [payload[kept_to:start], MASK.encode()]
         kept_to = max(end, start)
     return b"".join([*pieces, payload[kept_to:]])
+
+
+def _whole_characters(payload: bytes, start: int, end: int) -> tuple[int, int]:
+    """The span widened to hold whole UTF-8 characters (at most 3 bytes each way, should it be no UTF-8)."""
+    widest = start - 3, end + 3
+    while max(widest[0], 0) < start and payload[start] & 0xC0 == 0x80:
+        start -= 1
+    while end < min(widest[1], len(payload)) and payload[end] & 0xC0 == 0x80:
+        end += 1
+    return start, end
 
 
 def _whole_escapes(payload: bytes, start: int, end: int) -> tuple[int, int]:
