@@ -1,0 +1,289 @@
+"""Client half of the rig socket: the rig's side of docs/bring-your-own-agent.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+import orjson
+from pydantic import Field
+
+from adapters.dialect import Capabilities, EncodedClip, SettingsError, Setup, TargetSettings
+from adapters.foreign_json import JsonObject, brief, decode, int_of, masked, object_of, read_arguments, text_of
+from adapters.rig_socket import wire
+from adapters.rig_socket.faults import fault_of_close, fault_of_connect, fault_of_error
+from adapters.rig_socket.wire import ErrorKind, FromAgent, FromRig
+from adapters.target_settings import HeaderText, StrictSettings, read_address, read_settings, secret_values
+from captures.events import (
+    AnswerEnd,
+    AnswerEnded,
+    AudioDelta,
+    Event,
+    Failed,
+    InputTranscript,
+    Interrupted,
+    Refused,
+    SessionReady,
+    SpeechStarted,
+    SpeechStopped,
+    TextDelta,
+    ToolCall,
+    ToolCallStarted,
+    TranscriptDelta,
+    Unrecognised,
+    Usage,
+    Warned,
+)
+from captures.frames import ClosedBy, InFrame, OutFrame
+from transports.transport import Endpoint, TransportError
+
+_CAPABILITIES: Final = Capabilities(
+    text_twin=True,
+    probe=True,
+    turn_modes=wire.TURN_MODES,
+    input_rates_hz=wire.INPUT_RATES_HZ,
+    output_rate_hz=wire.OUTPUT_RATE_HZ,
+)
+
+
+_LONGEST_WAIT_S: Final = 86_400
+
+
+class RigSocketSettings(StrictSettings):
+    """`settings:` of a target."""
+
+    input_rate_hz: Literal[8000, 16000, 24000, 48000] = 24000
+    """Rate of the caller audio that the agent is sent."""
+    waits_for_tool_result: bool = False
+    """True for an agent that cannot send `turn.end` before its call is answered."""
+    headers: dict[HeaderText, HeaderText] = Field(default_factory=dict, repr=False)
+    """More headers of the handshake; values are secret."""
+
+
+class RigSocketClient:
+    """`ClientDialect` of the rig socket for one session."""
+
+    def __init__(self, target: TargetSettings) -> None:
+        """Raises `SettingsError`: unknown or invalid settings, or no address."""
+        settings = read_settings(RigSocketSettings, target.extra)
+        if not target.base_url:
+            raise SettingsError("base_url: required, the address of the agent, e.g. ws://127.0.0.1:9876")
+        parts, label = read_address(target.base_url, ("ws", "wss"), "ws://127.0.0.1:9876")
+        headers = dict(settings.headers)
+        if target.api_key:
+            headers["Authorization"] = f"Bearer {target.api_key}"
+        self._endpoint = Endpoint(parts._replace(fragment="").geturl(), headers, label)
+        self._secrets = secret_values(headers, parts.query)
+        first = settings.input_rate_hz
+        others = (rate for rate in wire.INPUT_RATES_HZ if rate != first)
+        self.capabilities = replace(
+            _CAPABILITIES,
+            input_rates_hz=(first, *others),
+            waits_for_tool_result=settings.waits_for_tool_result,
+        )
+        self._ready = False
+        self._over = False
+        """The answer has ended or failed: a close ends nothing more."""
+        self._output_rate_hz = wire.OUTPUT_RATE_HZ
+        self._given: set[str] = set()
+        self._readers: Mapping[str, Callable[[JsonObject], Event | Sequence[Event]]] = {
+            FromAgent.READY: self._on_ready,
+            FromAgent.ERROR: self._on_error,
+            FromAgent.SPEECH_STARTED: lambda fields: SpeechStarted(int_of(fields, "audio_ms")),
+            FromAgent.SPEECH_STOPPED: lambda fields: SpeechStopped(int_of(fields, "audio_ms")),
+            FromAgent.INPUT_TRANSCRIPT: lambda fields: _words(InputTranscript, fields),
+            FromAgent.TOOL_CALL: self._on_tool_call,
+            FromAgent.TEXT: lambda fields: _words(TextDelta, fields),
+            FromAgent.TRANSCRIPT: lambda fields: _words(TranscriptDelta, fields),
+            FromAgent.INTERRUPTED: lambda _: Interrupted(),
+            FromAgent.USAGE: lambda fields: Usage(object_of(fields, "counts")),
+            FromAgent.TURN_END: self._on_turn_end,
+        }
+
+    # Verbs
+
+    def endpoint(self) -> Endpoint:
+        """The agent's address; a token in its query is in no label."""
+        return self._endpoint
+
+    def open(self, setup: Setup) -> Sequence[OutFrame]:
+        """`session.setup`."""
+        return [wire.setup_message(setup)]
+
+    def encode_clip(self, pcm: bytes, rate_hz: int, chunk_ms: int) -> EncodedClip:
+        """Binary frames of PCM; chunk k begins at sample `round(k * rate_hz * chunk_ms / 1000)`.
+
+        Raises:
+            ValueError: a rate the contract does not have, half a sample, or a chunk length below 1 ms.
+        """
+        if rate_hz not in wire.INPUT_RATES_HZ or len(pcm) % 2 or chunk_ms < 1:
+            raise ValueError(
+                f"needs whole 16-bit samples at one of {wire.INPUT_RATES_HZ} Hz and chunks of 1 ms or more"
+            )
+        samples = len(pcm) // 2
+        frames: list[OutFrame] = []
+        start = 0
+        while start < samples:
+            end = min(samples, round((len(frames) + 1) * rate_hz * chunk_ms / 1000))
+            frames.append(OutFrame(pcm[2 * start : 2 * end], binary=True))
+            start = end
+        return EncodedClip(tuple(frames), chunk_ms, rate_hz, samples)
+
+    def encode_silence(self, rate_hz: int, duration_ms: int) -> OutFrame:
+        """One binary frame of zeros."""
+        return OutFrame(bytes(2 * round(rate_hz * duration_ms / 1000)), binary=True)
+
+    def start_turn(self) -> Sequence[OutFrame]:
+        """`turn.start`."""
+        self._over = False
+        return [wire.control(FromRig.TURN_START)]
+
+    def hold(self, frame: OutFrame) -> None:
+        """Not in file mode: no frame is held."""
+
+    def commit_turn(self) -> Sequence[OutFrame]:
+        """`turn.commit`."""
+        return [wire.control(FromRig.TURN_COMMIT)]
+
+    def text(self, text: str) -> Sequence[OutFrame]:
+        """`turn.text`: a whole turn; no `turn.start` or `turn.commit` belongs to it."""
+        self._over = False
+        return [wire.control(FromRig.TURN_TEXT, text=text)]
+
+    def tool_result(self, call_id: str, output: str) -> Sequence[OutFrame]:
+        """`tool.result`; the agent goes on when all its calls have theirs."""
+        self._over = False
+        return [wire.control(FromRig.TOOL_RESULT, call_id=call_id, output=output)]
+
+    def cancel(self) -> Sequence[OutFrame]:
+        """`turn.cancel`."""
+        return [wire.control(FromRig.TURN_CANCEL)]
+
+    def truncate(self, audio_ms: int) -> Sequence[OutFrame]:
+        """`reply.truncate`."""
+        return [wire.control(FromRig.TRUNCATE, audio_ms=audio_ms)]
+
+    def close(self) -> Sequence[OutFrame]:
+        """`session.close`."""
+        return [wire.control(FromRig.CLOSE)]
+
+    # Reading
+
+    def receive(self, frame: InFrame) -> tuple[Sequence[Event], Sequence[OutFrame]]:
+        """Events of one message of the agent. Nothing is ever owed in return."""
+        if frame.binary:
+            return [self._on_audio(frame.payload)], ()
+        fields = decode(frame.payload)
+        if fields is None:
+            start = brief(frame.payload[:80].decode("utf-8", "backslashreplace"), 200)
+            return _unreadable(f"a text frame is not a JSON object: {start}"), ()
+        kind = text_of(fields, "type")
+        if kind is None:
+            return _unreadable(brief(f"a message has no type; its fields: {', '.join(fields)}", 200)), ()
+        reader = self._readers.get(kind)
+        if reader is None:
+            return [Unrecognised(brief(kind, 200))], ()
+        events = reader(fields)
+        return events if isinstance(events, Sequence) else [events], ()
+
+    def connect_failed(self, error: TransportError) -> Event:
+        """401, 403, 404 and other 4xx refuse the target; 429, 5xx and network failures may be tried again."""
+        return self._without_secrets(fault_of_connect(error))
+
+    def closed(self, closed: ClosedBy) -> Event | None:
+        """None after a finished or failed answer and for our own close."""
+        if self._over or (not closed.by_peer and closed.code is not None):
+            return None
+        return self._without_secrets(fault_of_close(closed, self._ready))
+
+    def _on_audio(self, pcm: bytes) -> Event:
+        if not self._ready:
+            return Warned("audio_before_ready", "audio before session.ready is dropped: its rate is not known yet")
+        return AudioDelta(pcm, self._output_rate_hz)
+
+    def _on_ready(self, fields: JsonObject) -> Event:
+        version = fields.get("version")
+        if int_of(fields, "version") != wire.VERSION:
+            stated = "no version" if version is None else f"version {brief(str(version), 40)}"
+            return self._refused(
+                "version_mismatch", f"session.ready states {stated}, the rig speaks rig socket version {wire.VERSION}"
+            )
+        low, high = wire.OUTPUT_RATE_BOUNDS_HZ
+        rate_hz = int_of(fields, "output_rate_hz")
+        if fields.get("output_rate_hz") is not None and (rate_hz is None or not low <= rate_hz <= high):
+            return self._refused(
+                "bad_output_rate", f"session.ready: output_rate_hz must be a whole number from {low} to {high}"
+            )
+        self._output_rate_hz = rate_hz or wire.OUTPUT_RATE_HZ
+        self._ready = True
+        agent = text_of(fields, "agent")
+        echoed: dict[str, Any] = {"output_rate_hz": self._output_rate_hz}
+        return SessionReady(None, echoed if agent is None else {"agent": brief(agent, 200), **echoed})
+
+    def _refused(self, code: str, text: str) -> Refused:
+        self._over = True
+        return Refused(code, text, "session.ready")
+
+    def _on_error(self, fields: JsonObject) -> Event:
+        stated = text_of(fields, "kind")
+        if stated in list(ErrorKind):
+            kind = ErrorKind(stated)
+        else:
+            # Before the session is ready, trying again would meet the same setup.
+            kind = ErrorKind.TRANSIENT if self._ready else ErrorKind.CONFIGURATION
+        event = fault_of_error(
+            kind,
+            brief(text_of(fields, "code") or "error", 100),
+            brief(text_of(fields, "message") or "the agent reported an error without a message"),
+            brief(text_of(fields, "where") or "", 200),
+            _seconds(fields.get("retry_after_s")),
+        )
+        self._over = self._over or not isinstance(event, Warned)
+        return self._without_secrets(event)
+
+    def _on_tool_call(self, fields: JsonObject) -> Sequence[Event]:
+        given = fields.get("call_id")
+        call_id = str(given) if isinstance(given, str | int) and given != "" else f"unnamed-{len(self._given)}"
+        if call_id in self._given:
+            return [
+                Warned("repeated_call", brief(f"tool.call with call_id {call_id} came again; only the first counts"))
+            ]
+        output_index = len(self._given)
+        self._given.add(call_id)
+        name = text_of(fields, "name") or None
+        stated = fields.get("arguments")
+        # An object counts as its own JSON text; anything else that is no string is an unreadable call, never none.
+        arguments_json = stated if isinstance(stated, str) else "" if stated is None else orjson.dumps(stated).decode()
+        arguments = read_arguments(arguments_json)
+        return [
+            ToolCallStarted(call_id, name, output_index),
+            ToolCall(call_id, name, arguments_json, arguments, output_index),
+        ]
+
+    def _on_turn_end(self, fields: JsonObject) -> Event:
+        self._over = True
+        reason = text_of(fields, "reason") or AnswerEnd.COMPLETED.value
+        if reason in list(AnswerEnd):
+            return AnswerEnded(AnswerEnd(reason), brief(text_of(fields, "detail") or ""))
+        return AnswerEnded(AnswerEnd.INCOMPLETE, brief(reason, 200))
+
+    def _without_secrets(self, fault: Refused | Failed | Warned) -> Event:
+        return replace(fault, message=masked(fault.message, self._secrets))
+
+
+def _words(
+    event: type[TextDelta] | type[TranscriptDelta] | type[InputTranscript], fields: JsonObject
+) -> Event | Sequence[Event]:
+    text = text_of(fields, "text")
+    return _unreadable(f"{fields['type']} without a string in text") if text is None else event(text)
+
+
+def _unreadable(summary: str) -> Sequence[Event]:
+    return [Unrecognised(summary), Warned("unreadable", summary)]
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= _LONGEST_WAIT_S else None
