@@ -23,6 +23,8 @@ _BASE64_PART = 10
 """Base64 characters fixed by 8 bytes, whatever their alignment."""
 _REACH = 16
 """No part looked for is longer than this many bytes."""
+_KNOWN = 4096
+"""Most neighbourhoods remembered in one search: silence in base64 repeats one, over and over."""
 _SLICE = 1 << 20
 """Large buffers are searched in slices of this many bytes, so that no single call keeps the interpreter long."""
 
@@ -116,26 +118,27 @@ class Scrubber:
         """Spans of `payload` that hold one part; they may overlap."""
         if not self._grams:
             return
-        barren: set[bytes] = set()
+        known: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
         for base in range(0, len(payload), _SLICE):
             piece = payload if len(payload) <= _SLICE else payload[base : base + _SLICE + _REACH]
             words = np.frombuffer(piece, "<u4", count=len(piece) // 4)
             found = np.flatnonzero(self._table[_slots(words)])
             found = found[np.isin(words[found], self._words)]
             for at in (found * 4).tolist():
-                around = piece[max(0, at - _REACH) : at + _REACH]
-                if around in barren:
-                    continue
-                spans = list(self._spans_around(piece, at))
-                if not spans:
-                    barren.add(around)
+                first = max(0, at - _REACH)
+                around = piece[first : at + _REACH]
+                spans = known.get((at - first, around))
+                if spans is None:
+                    spans = _merged(self._spans_around(around, at - first))
+                    if len(known) < _KNOWN:
+                        known[at - first, around] = spans
                 for start, end in spans:
-                    yield base + start, base + end
+                    yield base + first + start, base + first + end
 
-    def _spans_around(self, piece: bytes, at: int) -> Iterator[tuple[int, int]]:
+    def _spans_around(self, around: bytes, at: int) -> Iterator[tuple[int, int]]:
         for length in self._lengths:
             for start in range(max(0, at + 4 - length), at + 1):
-                if piece[start : start + length] in self._grams:
+                if around[start : start + length] in self._grams:
                     yield start, start + length
 
 
@@ -162,12 +165,12 @@ def secrets_in_url(url: str) -> list[str]:
         fields = parse_qsl(parts.query)
     except ValueError:
         return []
-    found = [parts.password or parts.username or ""]
+    found = [unquote(parts.password or parts.username or "")]
     for name, value in fields:
         named = re.fullmatch(_SENSITIVE, name, re.IGNORECASE) is not None
         if named or (len(value) >= 20 and not _NOT_SECRET.search(name)):
             found.append(value)
-    return list(dict.fromkeys(unquote(value) for value in found if value))
+    return list(dict.fromkeys(value for value in found if value))
 
 
 def _slots(words: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
