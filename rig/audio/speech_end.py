@@ -2,8 +2,8 @@
 
 Our own renderings carry the figure from their stem; this is for foreign clips only. A voice activity detector may take
 a second voice, or a beep, for the caller's, so the method is recorded beside the number and tables can tell the two
-apart. On clean synthetic speech, with and without hiss, this mode and frame length erred by 60 ms at most, late as a
-rule; lower modes by up to 180 ms.
+apart. Against the stems of 35 rendered clips it was 0.04 s late in the middle, within 0.17 s on all but two, and up to
+0.9 s late where background sound outlasts the caller.
 """
 
 from __future__ import annotations
