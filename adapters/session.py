@@ -46,6 +46,7 @@ class Session:
         self._transport = transport
         self._changed = anyio.Event()
         self._listener: Callable[[TimedEvent], None] | None = None
+        self._close_listener: Callable[[ClosedBy], None] | None = None
 
     # --- opening and closing
 
@@ -129,9 +130,17 @@ class Session:
 
     # --- what comes back
 
-    def listen(self, listener: Callable[[TimedEvent], None] | None) -> None:
-        """Call `listener` with every event from now on, on the event loop, before waiters wake. None stops it."""
+    def listen(
+        self,
+        listener: Callable[[TimedEvent], None] | None,
+        on_closed: Callable[[ClosedBy], None] | None = None,
+    ) -> None:
+        """Call `listener` with every event from now on, on the event loop, before waiters wake. None stops it.
+
+        `on_closed` is called once the connection has ended, after the events that its end gave rise to.
+        """
         self._listener = listener
+        self._close_listener = on_closed
 
     async def wait_change(self) -> None:
         """Wait until something new has arrived, or the connection has ended."""
@@ -147,6 +156,8 @@ class Session:
         self.closed = closed
         event = self.dialect.closed(closed) if closed.by_peer else None
         self._take_all(closed.t_ns, [] if event is None else [event])
+        if self._close_listener is not None:
+            self._close_listener(closed)
 
     def _take(self, t_ns: int, event: Event) -> None:
         self._take_all(t_ns, [event])

@@ -1,0 +1,90 @@
+"""What the agent said in one turn: its audio pieces, words and transcripts, bounded. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from captures.events import AudioDelta, InputTranscript, TextDelta, TimedEvent, TranscriptDelta, Usage
+from turn_control.limits import Limits
+
+
+class _Words:
+    def __init__(self, limit: int, warn: Callable[[str], None], what: str) -> None:
+        self._parts: list[str] = []
+        self._room = limit
+        self._warn = warn
+        self._what = what
+
+    def add(self, text: str) -> None:
+        self._parts.append(text[: self._room])
+        if len(text) > self._room:
+            self._warn(f"{self._what} cut: it passed the limit of characters kept")
+        self._room = max(0, self._room - len(text))
+
+    def joined(self, between: str = "") -> str:
+        return between.join(self._parts)
+
+
+class Reply:
+    """Collects what an agent says in one turn."""
+
+    def __init__(self, limits: Limits, warn: Callable[[str], None]) -> None:
+        self.pieces: list[tuple[int, bytes]] = []
+        """Audio as it arrived: (stamp in monotonic ns, PCM16 bytes)."""
+        self.rate_hz: int | None = None
+        """Of the audio; None when there was none."""
+        self.usage: dict[str, Any] | None = None
+        self._warn = warn
+        self._audio_room = limits.max_reply_bytes
+        self._text = _Words(limits.max_text_chars, warn, "reply text")
+        self._transcript = _Words(limits.max_text_chars, warn, "reply transcript")
+        self._heard = _Words(limits.max_text_chars, warn, "input transcript")
+        self._heard_parts = _Words(limits.max_text_chars, warn, "input transcript")
+        self._heard_any = False
+
+    def feed(self, timed: TimedEvent) -> None:
+        """Take one event, in order of arrival."""
+        event = timed.event
+        if isinstance(event, AudioDelta):
+            self._add_audio(timed.t_ns, event)
+        elif isinstance(event, TextDelta):
+            self._text.add(event.text)
+        elif isinstance(event, TranscriptDelta):
+            self._transcript.add(event.text)
+        elif isinstance(event, InputTranscript):
+            self._heard_any = True
+            (self._heard if event.final else self._heard_parts).add(event.text)
+        elif isinstance(event, Usage):
+            self.usage = {**(self.usage or {}), **event.counts}
+
+    @property
+    def text(self) -> str:
+        """The agent's answer as text."""
+        return self._text.joined()
+
+    @property
+    def transcript(self) -> str:
+        """The vendor's transcript of its own speech."""
+        return self._transcript.joined()
+
+    @property
+    def input_transcript(self) -> str | None:
+        """The peer's final transcripts of the caller, else its partial ones; None when it gave none."""
+        if not self._heard_any:
+            return None
+        return self._heard.joined(" ") or self._heard_parts.joined()
+
+    def _add_audio(self, t_ns: int, event: AudioDelta) -> None:
+        if not event.pcm:
+            return
+        if self.rate_hz is None:
+            self.rate_hz = event.rate_hz
+        if event.rate_hz != self.rate_hz:
+            self._warn(f"reply audio changed its rate from {self.rate_hz} to {event.rate_hz} Hz; the rest is dropped")
+        elif len(event.pcm) > self._audio_room:
+            self._audio_room = 0
+            self._warn("reply audio passed the limit of bytes kept; the rest is dropped")
+        else:
+            self._audio_room -= len(event.pcm)
+            self.pieces.append((t_ns, event.pcm))
