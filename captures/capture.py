@@ -88,6 +88,8 @@ class ErrorInfo(_Record):
     code: str
     message: str
     where: str = ""
+    retry_after_s: float | None = None
+    """How long the peer asked us to wait."""
 
 
 class LoopLag(_Record):

@@ -1,4 +1,4 @@
-"""The one source of time. Every stamp in a capture is read from a `Clock`, so that timing cases run on a virtual one."""
+"""The one source of time. Every stamp in a capture is read from a `Clock`: timing cases run on a virtual one."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,8 @@ class Cell:
     text: str | None
     """The caller's words on a text twin, else None."""
     clip: PreparedClip | None
+    input_error: str | None = None
+    """Why the clip cannot be played; such a cell never reaches a connection."""
 
     @property
     def audio_s(self) -> float:
@@ -101,24 +103,32 @@ def chosen_items(bank: Bank, patterns: Sequence[str]) -> list[Item]:
     return [item for item in bank.items if any(fnmatch.fnmatchcase(item.id, pattern) for pattern in patterns)]
 
 
-def plan(config: Config, bank: Bank, targets: Sequence[Target], clips: Mapping[tuple[str, str], PreparedClip]) -> Plan:
-    """Every cell of the run. Variants without a clip in `clips` are left out and counted.
+def plan(
+    config: Config,
+    bank: Bank,
+    targets: Sequence[Target],
+    clips: Mapping[tuple[str, str], PreparedClip],
+    input_errors: Mapping[tuple[str, str], str],
+) -> Plan:
+    """Every cell of the run. Variants in neither `clips` nor `input_errors` are left out and counted.
 
     Cells of one item stay together and targets run them in the same order, so that what agents share (a
     recogniser's memory of a clip) is shared, and an interrupted run has whole items.
     """
     cells: list[Cell] = []
+    known_clips = clips.keys() | input_errors.keys()
     left_out: dict[tuple[str, Condition, str], int] = {}
     for item in chosen_items(bank, config.items):
         for target in targets:
             for condition, variant in _wanted(config, item):
-                reason = _reason_against(target, condition, item, variant, clips)
+                reason = _reason_against(target, condition, item, variant, known_clips)
                 if reason:
-                    key = (target.name, condition, reason)
-                    left_out[key] = left_out.get(key, 0) + config.repeats
+                    what = (target.name, condition, reason)
+                    left_out[what] = left_out.get(what, 0) + config.repeats
                     continue
                 setup = _setup(bank, item, condition, target)
-                clip = clips[item.id, variant.variant_id] if variant else None
+                key = (item.id, variant.variant_id) if variant else None
+                clip = clips.get(key) if key else None
                 base = _identity_of(config, item, condition, target, setup, clip)
                 for repeat in range(config.repeats):
                     cells.append(
@@ -132,6 +142,7 @@ def plan(config: Config, bank: Bank, targets: Sequence[Target], clips: Mapping[t
                             setup=setup,
                             text=item.transcript if condition is Condition.TEXT_TWIN else None,
                             clip=clip,
+                            input_error=input_errors.get(key) if key else None,
                         )
                     )
     return Plan(
@@ -155,13 +166,13 @@ def _reason_against(
     condition: Condition,
     item: Item,
     variant: Variant | None,
-    clips: Mapping[tuple[str, str], PreparedClip],
+    known_clips: Set[tuple[str, str]],
 ) -> str | None:
     if condition is Condition.TEXT_TWIN and not target.capabilities.text_twin:
         return "the adapter has no text turn"
     if condition is Condition.PROBE and not (target.capabilities.probe and target.capabilities.takes_setup):
         return "the agent takes no instructions of ours"
-    if variant is not None and (item.id, variant.variant_id) not in clips:
+    if variant is not None and (item.id, variant.variant_id) not in known_clips:
         return "the bank has no clip"
     return None
 
@@ -181,7 +192,7 @@ def _setup(bank: Bank, item: Item, condition: Condition, target: Target) -> Setu
 def _identity_of(
     config: Config, item: Item, condition: Condition, target: Target, setup: Setup, clip: PreparedClip | None
 ) -> str:
-    """Hash over everything but the repeat. Names of targets and addresses of embedded agents are not in it."""
+    """Hash over everything but the repeat. An embedded agent's address, new in every run, is not in it."""
     own = target.config
     parts: dict[str, Any] = {
         "identity_version": _IDENTITY_VERSION,

@@ -1,0 +1,184 @@
+"""One attempt at one cell: open a session, play the turn, close, and write down what was observed."""
+
+from __future__ import annotations
+
+import ssl
+from collections import OrderedDict
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+
+from adapters import registry
+from adapters.dialect import EncodedClip, TargetSettings
+from adapters.session import Session, SessionError
+from captures.capture import Capture, Ending, ErrorInfo, Mark, ReplyAudio
+from captures.clock import Clock
+from captures.events import Failed, Refused
+from captures.playback import Playback, play, whole_samples
+from captures.writer import AttemptRecord
+from rig.config import Config
+from rig.engine.plan import Cell, Target
+from transports.transport import Transport
+from turn_control.limits import Limits
+from turn_control.ticker import Ticker
+from turn_control.turn import SpokenTurn, TextTurn, TurnRecord, play_turn
+
+_ENCODED_CLIPS_KEPT = 64
+
+
+class Attempts:
+    """Makes attempts on one target. Keeps encoded clips, since every attempt at a clip sends the same frames."""
+
+    def __init__(
+        self,
+        config: Config,
+        target: Target,
+        settings: TargetSettings,
+        clock: Clock,
+        ticker: Ticker,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._config = config
+        self._target = target
+        self._settings = settings
+        self._dialect = registry.dialect(target.config.adapter)
+        self._clock = clock
+        self._ticker = ticker
+        self._ssl_context = ssl_context
+        self._limits = Limits(
+            turn_s=config.limits.turn_s,
+            quiet_s=config.limits.quiet_s,
+            trailing_silence_s=config.limits.trailing_silence_s,
+        )
+        self._encoded: OrderedDict[str, EncodedClip] = OrderedDict()
+
+    async def make(self, cell: Cell, number: int) -> AttemptRecord:
+        """Attempt `cell` for the `number`-th time. Peer and network faults end in a capture, never in an exception."""
+        started_ns = self._clock.now_ns()
+        if cell.input_error is not None:
+            error = ErrorInfo(kind="input", code="clip", message=cell.input_error)
+            return AttemptRecord(self._capture(cell, number, started_ns, Ending.INPUT_ERROR, error))
+        client = self._dialect.client(self._settings)
+        session = Session(client, self._transport(), self._clock)
+        try:
+            turn = await self._turn(cell, session)
+            await session.open(cell.setup, self._config.limits.setup_s)
+            record = await play_turn(
+                session,
+                turn,
+                ticker=self._ticker,
+                clock=self._clock,
+                limits=self._limits,
+                mode=cell.setup.turn_control.mode,
+                pace=self._config.pace,
+            )
+        except SessionError as failed:
+            ending, error = _typed(failed.event)
+            capture = self._capture(cell, number, started_ns, ending, error, session)
+            return AttemptRecord(capture, tuple(session.log))
+        finally:
+            await session.close()
+        heard = await anyio.to_thread.run_sync(_heard, record)
+        capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, heard)
+        pcm, _ = whole_samples(piece for _, piece in record.reply_pieces)
+        return AttemptRecord(capture, tuple(session.log), pcm)
+
+    def _transport(self) -> Transport:
+        transport: Transport
+        make = getattr(self._dialect, "transport", None)
+        if make is not None:
+            transport = make(self._clock)
+        else:
+            # Imported here: file-mode runs need no WebSocket client.
+            from transports.websocket import WebSocketTransport
+
+            transport = WebSocketTransport(self._clock, self._ssl_context)
+        return transport
+
+    async def _turn(self, cell: Cell, session: Session) -> SpokenTurn | TextTurn:
+        if cell.text is not None:
+            return TextTurn(cell.text)
+        assert cell.clip is not None, "a cell without text has a clip"
+        key = cell.clip.pcm_sha256
+        encoded = self._encoded.get(key)
+        if encoded is None:
+            rate_hz = cell.setup.input_rate_hz
+            pcm = await anyio.to_thread.run_sync(cell.clip.pcm_at, rate_hz)
+            encoded = session.encode_clip(pcm, rate_hz, self._config.chunk_ms)
+            self._encoded[key] = encoded
+            if len(self._encoded) > _ENCODED_CLIPS_KEPT:
+                self._encoded.popitem(last=False)
+        else:
+            self._encoded.move_to_end(key)
+        return SpokenTurn(encoded, cell.clip.speech_end_s)
+
+    def _capture(
+        self,
+        cell: Cell,
+        number: int,
+        started_ns: int,
+        ending: Ending,
+        error: ErrorInfo | None,
+        session: Session | None = None,
+        turn: TurnRecord | None = None,
+        heard: Playback | None = None,
+    ) -> Capture:
+        marks = dict(session.marks) if session else {}
+        if turn is not None:
+            marks |= turn.marks
+        if heard is not None and heard.first_audible_ns is not None:
+            marks[Mark.FIRST_AUDIBLE] = heard.first_audible_ns
+        reply_audio = None
+        if turn is not None and heard is not None and turn.reply_rate_hz is not None:
+            reply_audio = ReplyAudio(
+                rate_hz=turn.reply_rate_hz,
+                received_s=heard.received_s,
+                leading_silence_s=heard.leading_silence_s,
+                stray_bytes=heard.stray_bytes,
+            )
+        closed = turn.closed if turn is not None and turn.closed else session.closed if session else None
+        by_peer = closed is not None and closed.by_peer
+        return Capture(
+            identity=cell.identity,
+            target=cell.target,
+            item_id=cell.item_id,
+            variant_id=cell.variant_id,
+            condition=cell.condition,
+            repeat=cell.repeat,
+            attempt=number,
+            finished=ending.scored,
+            started_ns=started_ns,
+            adapter=self._dialect.name,
+            wire_version=self._dialect.wire_version,
+            parser_version=self._dialect.parser_version,
+            ending=ending,
+            ending_detail=turn.detail if turn else "",
+            error=error,
+            calls=turn.calls if turn else (),
+            reply_text=turn.reply_text if turn else "",
+            reply_transcript=turn.reply_transcript if turn else "",
+            input_transcript=turn.input_transcript if turn else None,
+            marks=marks,
+            pacing=turn.pacing if turn else None,
+            reply_audio=reply_audio,
+            usage=turn.usage if turn else None,
+            echoed=dict(session.ready.echoed) if session and session.ready else {},
+            warnings=(turn.warnings if turn else ()) + (cell.clip.clip.notes if cell.clip else ()),
+            close_code=closed.code if closed and by_peer else None,
+            close_reason=closed.reason if closed and by_peer else "",
+            host=urlsplit(session.dialect.endpoint().label).netloc if session else "",
+        )
+
+
+def _heard(record: TurnRecord) -> Playback | None:
+    return play(record.reply_pieces, record.reply_rate_hz) if record.reply_rate_hz else None
+
+
+def _typed(event: Refused | Failed) -> tuple[Ending, ErrorInfo]:
+    """A session that never became ready."""
+    if isinstance(event, Refused):
+        info = ErrorInfo(kind="refused", code=event.code, message=event.message, where=event.where)
+        return Ending.CONFIGURATION_ERROR, info
+    kind = "not_ready" if event.code == "not_ready" else event.kind.value
+    info = ErrorInfo(kind=kind, code=event.code, message=event.message, retry_after_s=event.retry_after_s)
+    return Ending.INFRASTRUCTURE_ERROR, info

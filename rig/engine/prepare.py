@@ -1,0 +1,88 @@
+"""Everything that can go wrong without a network, found before one is touched: bank, clips, settings, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters import registry
+from adapters.dialect import SettingsError, TargetSettings
+from rig.bank.loader import load_bank
+from rig.bank.models import Bank
+from rig.config import ConfigError, ResolvedConfig, TargetConfig
+from rig.engine.clips import prepare_clips
+from rig.engine.plan import Plan, Target, chosen_items, plan, turn_control_of
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is ready to start."""
+
+    resolved: ResolvedConfig
+    bank: Bank
+    targets: tuple[Target, ...]
+    plan: Plan
+    input_errors: tuple[str, ...]
+    """Clips that cannot be played, one line each; their cells are counted and never scored."""
+
+    def settings(self, target: TargetConfig, base_url: str | None) -> TargetSettings:
+        """The target as its dialect needs it; `base_url` is where an embedded agent listens, if it is one."""
+        return target_settings(self.resolved, target, base_url)
+
+
+def prepare(resolved: ResolvedConfig) -> Prepared:
+    """Load the bank, read the clips, check the targets, plan the cells.
+
+    Raises:
+        BankError: the bank cannot be loaded.
+        ConfigError: settings that a dialect refuses, a turn mode it lacks, items that do not exist.
+    """
+    config = resolved.config
+    bank = load_bank(bank_location(resolved), config.engine)
+    targets, problems = _targets(resolved)
+    try:
+        items = chosen_items(bank, config.items)
+    except ValueError as error:
+        problems.append(str(error))
+    if problems:
+        raise ConfigError("config", problems)
+    clips, errors = prepare_clips(bank, items)
+    return Prepared(
+        resolved=resolved,
+        bank=bank,
+        targets=tuple(targets),
+        plan=plan(config, bank, targets, clips, errors),
+        input_errors=tuple(errors.values()),
+    )
+
+
+def bank_location(resolved: ResolvedConfig) -> str | Path:
+    """The config's bank: a folder relative to the config file where there is one, else a packaged bank's name."""
+    folder = resolved.folder / resolved.config.bank
+    return folder if folder.is_dir() else resolved.config.bank
+
+
+def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: str | None) -> TargetSettings:
+    """The target as its dialect needs it."""
+    return TargetSettings(target.model, base_url or target.base_url, resolved.keys.get(target.name), target.settings)
+
+
+def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
+    targets: list[Target] = []
+    problems: list[str] = []
+    complain: Callable[[str], None] = problems.append
+    for number, config in enumerate(resolved.config.targets):
+        place = f"targets[{number}] ({config.name})"
+        dialect = registry.dialect(config.adapter)
+        try:
+            client = dialect.client(target_settings(resolved, config, None))
+        except SettingsError as error:
+            complain(f"{place}: {error}")
+            continue
+        turn_control = turn_control_of(resolved.config, config)
+        if turn_control.mode not in client.capabilities.turn_modes:
+            modes = ", ".join(sorted(client.capabilities.turn_modes))
+            complain(f"{place}: {config.adapter} has no turn_control mode {turn_control.mode}; it has {modes}")
+        targets.append(Target(config, turn_control, client.capabilities, dialect.wire_version, dialect.parser_version))
+    return targets, problems

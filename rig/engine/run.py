@@ -1,0 +1,200 @@
+"""A whole run: from a prepared plan to a run folder. Resumes a folder that has a part of it already."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from captures.capture import Capture
+from captures.clock import MonotonicClock
+from captures.run_folder import RunFolder, RunFolderError
+from captures.scrub import Scrubber
+from captures.writer import CaptureWriter
+from rig.agents.fleet import fleet
+from rig.bank.models import Bank
+from rig.engine.attempt import Attempts
+from rig.engine.plan import Cell
+from rig.engine.prepare import Prepared
+from rig.engine.runner import Observer, Runner, TargetOutcome
+from turn_control.ticker import Ticker
+
+RUN_FORMAT = 1
+_VERSIONS_OF = ("voice-agent-rig", "picows", "openai", "uvloop", "numpy", "pocketsphinx", "aiohttp")
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run came to."""
+
+    folder: Path
+    outcomes: Mapping[str, TargetOutcome]
+    already_finished: int
+    """Cells that were on disk before."""
+    foreign: int
+    """Finished captures in the folder that this config no longer asks for."""
+    notes: tuple[str, ...]
+    """What was mended in the folder, one line each."""
+
+    @property
+    def complete(self) -> bool:
+        """True when every planned cell has a finished capture."""
+        return all(outcome.unfinished == 0 for outcome in self.outcomes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What a folder still lacks of a plan."""
+
+    cells: tuple[Cell, ...]
+    finished: int
+    foreign: int
+    attempts: Mapping[str, int]
+    """Attempts on disk by cell identity."""
+
+
+def open_folder(prepared: Prepared, path: Path, scrubber: Scrubber) -> RunFolder:
+    """The run folder at `path`: opened if it is one already, created if it is absent or empty.
+
+    Raises:
+        RunFolderError: the path holds something else.
+    """
+    if (path / "run.json").is_file():
+        return RunFolder.open(path)
+    if path.exists() and any(path.iterdir()):
+        raise RunFolderError(f"{path}: is not empty and not a run folder; choose another --out")
+    return RunFolder.create(path, run_description(prepared), scrubber)
+
+
+def remaining(prepared: Prepared, folder: RunFolder) -> Remaining:
+    """The cells without a finished capture, in the plan's order."""
+    captures: list[Capture] = folder.read_captures()
+    done = {capture.identity for capture in captures if capture.finished}
+    planned = {cell.identity for cell in prepared.plan.cells}
+    return Remaining(
+        cells=tuple(cell for cell in prepared.plan.cells if cell.identity not in done),
+        finished=len(planned & done),
+        foreign=len(done - planned),
+        attempts=Counter(capture.identity for capture in captures),
+    )
+
+
+async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubber: Scrubber) -> RunResult:
+    """Run what the folder still lacks.
+
+    Raises:
+        WriterError: the folder cannot be written.
+        FleetError: an embedded agent did not start.
+    """
+    left = remaining(prepared, folder)
+    config = prepared.resolved.config
+    clock = MonotonicClock()
+    ticker = Ticker(clock)
+    writer = CaptureWriter(folder, scrubber, queue_limit=config.max_sessions)
+    targets = [target for target in prepared.targets if any(cell.target == target.name for cell in left.cells)]
+    outcomes: Mapping[str, TargetOutcome] = {}
+    async with writer, _embedded(prepared, [target.name for target in targets], folder.path / "logs") as addresses:
+        attempts = {
+            target.name: Attempts(
+                config, target, prepared.settings(target.config, addresses.get(target.name)), clock, ticker
+            )
+            for target in targets
+        }
+        runner = Runner(config, attempts, writer, observer, left.attempts)
+        outcomes = await runner.run(targets, left.cells)
+    return RunResult(folder.path, outcomes, left.finished, left.foreign, tuple(writer.notes))
+
+
+@asynccontextmanager
+async def _embedded(prepared: Prepared, names: list[str], logs: Path) -> AsyncIterator[Mapping[str, str]]:
+    """Target name → address of the embedded agent that serves it; starts only what is asked for."""
+    wanted = {
+        target.name: (target.config.adapter, target.config.embedded_agent)
+        for target in prepared.targets
+        if target.config.embedded_agent and target.name in names
+    }
+    if not wanted:
+        yield {}
+        return
+    async with fleet(sorted(set(wanted.values())), log_path=logs / "agents.log") as addresses:
+        yield {name: addresses[spec] for name, spec in wanted.items()}
+
+
+def run_description(prepared: Prepared) -> dict[str, Any]:
+    """What `run.json` says: how the run was made, without any secret value."""
+    planned: dict[str, dict[str, int]] = {target.name: {} for target in prepared.targets}
+    for cell in prepared.plan.cells:
+        planned[cell.target][cell.condition] = planned[cell.target].get(cell.condition, 0) + 1
+    config = prepared.resolved.config
+    return {
+        "format": RUN_FORMAT,
+        "rig_version": _version("voice-agent-rig"),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "clock_anchor": {"monotonic_ns": time.monotonic_ns(), "utc": datetime.now(UTC).isoformat()},
+        "config": prepared.resolved.public,
+        "secret_names": list(prepared.resolved.secret_names),
+        "chunk_ms": config.chunk_ms,
+        "pace": config.pace,
+        "void_limit_s": config.limits.void_ms / 1000,
+        "targets": {
+            target.name: {
+                "role": target.config.role,
+                "adapter": target.config.adapter,
+                "model": target.config.model,
+                "family": target.config.family,
+                "embedded_agent": target.config.embedded_agent,
+                "turn_control": target.turn_control.mode,
+                "wire_version": target.wire_version,
+                "capabilities": {
+                    "text_twin": target.capabilities.text_twin,
+                    "probe": target.capabilities.probe,
+                    "streams_audio": target.capabilities.streams_audio,
+                    "deterministic_turns": target.capabilities.deterministic_turns,
+                    "input_rate_hz": target.input_rate_hz,
+                },
+            }
+            for target in prepared.targets
+        },
+        "bank": {
+            "name": prepared.bank.name,
+            "version": prepared.bank.version,
+            "path": str(config.bank),
+            "items": sorted({cell.item_id for cell in prepared.plan.cells}),
+            "digest": bank_digest(prepared.bank),
+            "clips": {
+                f"{item}/{variant}": clip.sha256 for (item, variant), clip in sorted(prepared.bank.clips.items())
+            },
+        },
+        "planned": planned,
+        "not_planned": [
+            {"target": left.target, "condition": left.condition, "cells": left.cells, "reason": left.reason}
+            for left in prepared.plan.not_planned
+        ],
+        "input_errors": list(prepared.input_errors),
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in _VERSIONS_OF},
+        "host": {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()},
+    }
+
+
+def bank_digest(bank: Bank) -> str:
+    """SHA-256 over the item texts as loaded, sorted by id: equal for equal items, wherever the files lie."""
+    digest = hashlib.sha256()
+    for item in bank.items:
+        digest.update(item.model_dump_json().encode())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,146 @@
+"""Runs a plan: per-target workers, one limit on sessions, retries, and every attempt handed to the writer."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import anyio
+
+from captures.capture import Capture, Ending, ErrorInfo
+from captures.writer import AttemptRecord, CaptureWriter
+from rig.config import Config
+from rig.engine.attempt import Attempts
+from rig.engine.plan import Cell, Target
+
+_LONGEST_WAIT_S = 60.0
+_TRIED_AGAIN = frozenset({"transient", "rate_limit", "not_ready"})
+"""Kinds of infrastructure error that another try may mend."""
+_STOPS_TARGET = frozenset({"quota"})
+
+
+class Observer(Protocol):
+    """Told how a run goes, on the event loop; must not block or raise."""
+
+    def attempt_ended(self, cell: Cell, capture: Capture) -> None:
+        """An attempt is over (and queued for writing)."""
+        ...
+
+    def waits(self, cell: Cell, error: ErrorInfo, wait_s: float) -> None:
+        """The cell is tried again after `wait_s` seconds."""
+        ...
+
+    def target_stopped(self, target: str, error: ErrorInfo) -> None:
+        """The rest of a target's cells are not run."""
+        ...
+
+
+@dataclass(slots=True)
+class TargetOutcome:
+    """What became of one target's cells in this run."""
+
+    endings: Counter[Ending] = field(default_factory=Counter)
+    """Last ending of each cell that was tried."""
+    attempts: int = 0
+    finished: int = 0
+    unfinished: int = 0
+    """Cells without a finished capture, tried or not."""
+    stopped: ErrorInfo | None = None
+
+
+class Runner:
+    """Runs the given cells. Create, then `run` once."""
+
+    def __init__(
+        self,
+        config: Config,
+        attempts: Mapping[str, Attempts],
+        writer: CaptureWriter,
+        observer: Observer,
+        earlier_attempts: Mapping[str, int],
+        rng: random.Random | None = None,
+    ) -> None:
+        """`earlier_attempts` counts the attempts already on disk by cell identity; numbering goes on from there."""
+        self._config = config
+        self._attempts = attempts
+        self._writer = writer
+        self._observer = observer
+        self._earlier = earlier_attempts
+        self._rng = rng or random.Random()
+        self._sessions = anyio.CapacityLimiter(config.max_sessions)
+        self.outcomes: dict[str, TargetOutcome] = {}
+
+    async def run(self, targets: Sequence[Target], cells: Sequence[Cell]) -> dict[str, TargetOutcome]:
+        """Run all cells; targets side by side.
+
+        Raises:
+            WriterError: the run folder cannot be written; everything stops.
+        """
+        async with anyio.create_task_group() as group:
+            for target in targets:
+                own = [cell for cell in cells if cell.target == target.name]
+                self.outcomes[target.name] = TargetOutcome(unfinished=len(own))
+                group.start_soon(self._run_target, target, own, name=f"target {target.name}")
+        return self.outcomes
+
+    async def _run_target(self, target: Target, cells: list[Cell]) -> None:
+        workers = min(target.config.concurrency or self._config.concurrency, len(cells))
+        todo = iter(cells)
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+                for number in range(workers):
+                    group.start_soon(self._work, todo, scope, name=f"{target.name} worker {number}")
+
+    async def _work(self, todo: Iterator[Cell], scope: anyio.CancelScope) -> None:
+        for cell in todo:
+            capture = await self._run_cell(cell)
+            outcome = self.outcomes[cell.target]
+            outcome.endings[capture.ending] += 1
+            outcome.finished += capture.finished
+            outcome.unfinished -= capture.finished
+            error = capture.error
+            if error is not None and (capture.ending is Ending.CONFIGURATION_ERROR or error.kind in _STOPS_TARGET):
+                if outcome.stopped is None:
+                    outcome.stopped = error
+                    self._observer.target_stopped(cell.target, error)
+                scope.cancel()
+                return
+
+    async def _run_cell(self, cell: Cell) -> Capture:
+        """Attempt a cell until it is finished or no further try helps; the last attempt's capture."""
+        tries = failures = 0
+        asked_again = False
+        while True:
+            tries += 1
+            async with self._sessions:
+                record = await self._attempts[cell.target].make(cell, self._earlier.get(cell.identity, 0) + tries)
+            capture = record.capture
+            wait_s: float | None = None
+            if capture.ending is Ending.NO_ANSWER and not asked_again:
+                asked_again, wait_s = True, 0.0
+                capture = capture.model_copy(update={"finished": False})
+                record = replace(record, capture=capture)
+            elif capture.error is not None and capture.error.kind in _TRIED_AGAIN:
+                failures += 1
+                if failures < self._config.limits.attempts:
+                    wait_s = self._backoff_s(failures, capture.error)
+            await self._put(cell, record)
+            if wait_s is None:
+                return capture
+            if capture.error is not None:
+                self._observer.waits(cell, capture.error, wait_s)
+            await anyio.sleep(wait_s)
+
+    async def _put(self, cell: Cell, record: AttemptRecord) -> None:
+        self.outcomes[cell.target].attempts += 1
+        await self._writer.put(record)
+        self._observer.attempt_ended(cell, record.capture)
+
+    def _backoff_s(self, failures: int, error: ErrorInfo) -> float:
+        """Doubling, with full jitter above half, never shorter than the peer asked for (bounded)."""
+        longest: float = self._config.limits.backoff_s * 2.0 ** (failures - 1)
+        wait_s = longest * self._rng.uniform(0.5, 1.0)
+        return min(max(wait_s, error.retry_after_s or 0.0), _LONGEST_WAIT_S)
