@@ -44,18 +44,19 @@ def engine_of(voice: str) -> str:
     return _flite_version()
 
 
-def synthesise(voice: str, text: str, seed: int, *, rate: float = 1.0, pitch: float = 1.0) -> Samples:
-    """Speech of `text`, untrimmed. `rate` 1.2 is 20 % faster; `pitch` multiplies pitch and formants.
+def synthesise(voice: str, text: str, seed: int) -> Samples:
+    """Speech of `text`, untrimmed; flite has no use for the seed. Raises SynthesisError.
 
-    Raises SynthesisError.
+    hibari's `speed` moves durations in steps and not in proportion, so that the rate of `hibari@…` differs a little
+    from hibari's own.
     """
     if voice in HIBARI_VOICES:
-        factor = HIBARI_VOICES[voice] * pitch
-        raw = np.asarray(_hibari()(text, speed=rate / factor, seed=seed), dtype=np.float64)
+        factor = HIBARI_VOICES[voice]
+        raw = np.asarray(_hibari()(text, speed=1.0 / factor, seed=seed), dtype=np.float64)
         return resampled(raw, 1.0 / factor)
     if voice in FLITE_VOICES:
-        raw, raw_rate_hz = _flite(FLITE_VOICES[voice], text, duration_stretch=pitch / rate)
-        return resampled(raw, RATE_HZ / raw_rate_hz / pitch)
+        raw, raw_rate_hz = _flite(FLITE_VOICES[voice], text)
+        return resampled(raw, RATE_HZ / raw_rate_hz)
     raise SynthesisError(f"unknown voice {voice!r}; known: {', '.join(sorted(VOICES))}")
 
 
@@ -84,11 +85,11 @@ def _flite_version() -> str:
     raise SynthesisError("flite --version names no version")
 
 
-def _flite(name: str, text: str, duration_stretch: float) -> tuple[Samples, int]:
+def _flite(name: str, text: str) -> tuple[Samples, int]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "speech.wav"
-        command = [_flite_path(), "-voice", name, "--setf", f"duration_stretch={duration_stretch:.4f}"]
-        done = subprocess.run([*command, "-t", text, "-o", str(out)], capture_output=True, timeout=_FLITE_TIMEOUT_S)
+        command = [_flite_path(), "-voice", name, "-t", text, "-o", str(out)]
+        done = subprocess.run(command, capture_output=True, timeout=_FLITE_TIMEOUT_S)
         if done.returncode or not out.exists():
             raise SynthesisError(f"flite ended with {done.returncode}: {done.stderr.decode(errors='replace')[:200]}")
         samples, rate_hz = soundfile.read(out, dtype="float64", always_2d=False)
