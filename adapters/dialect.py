@@ -106,6 +106,15 @@ class SettingsError(ValueError):
     """A target's settings are not acceptable to its dialect; one line that names the key."""
 
 
+class InputTooLargeError(ValueError):
+    """A clip that no request of its dialect could carry; one line that names size and limit in bytes."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"the request would be {size:,} bytes, more than the limit of {limit:,}: use a shorter clip")
+        self.size = size
+        self.limit = limit
+
+
 class ClientDialect(Protocol):
     """The client half of a dialect, for one session."""
 

@@ -1,0 +1,241 @@
+"""Transport of file mode: posts one JSON body through the OpenAI SDK's async client. The only importer of `openai`.
+
+Its tap is the JSON boundary: exact request and response bodies, not what HTTP and TLS made of them. The connection is
+opened by the first request, so that request's time includes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import anyio
+
+from adapters.chat_audio.wire import BASE_URL, PATH
+from adapters.foreign_json import brief, masked, text_of
+from adapters.target_settings import secret_values
+from captures.clock import Clock
+from captures.frames import ClosedBy, InFrame, OutFrame
+from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import APIStatusError, AsyncOpenAI
+
+_CONNECT_LIMIT_S: Final = 10.0
+_ANSWER_LIMIT_S: Final = 600.0
+"""Backstop alone: the caller's turn limit comes first and closes the transport."""
+_CLOSE_LIMIT_S: Final = 2.0
+_EXPLANATION_LIMIT: Final = 2_000
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class SdkTransport:
+    """Requests to one endpoint for one attempt. Meets `transports.transport.Transport`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.on_failed: Callable[[TransportError], None] = _unheard
+        """Called with a request that brought no body of status 200; set before the first `write`."""
+        self._client: AsyncOpenAI | None = None
+        self._endpoint = Endpoint("")
+        self._on_frame: Callable[[InFrame], None] = lambda _: None
+        self._on_closed: Callable[[ClosedBy], None] = lambda _: None
+        self._requests: dict[asyncio.Task[None], int] = {}
+        """Running requests, each with the size of its body; owned here and ended by `close`."""
+
+    async def connect(
+        self,
+        endpoint: Endpoint,
+        on_frame: Callable[[InFrame], None],
+        on_closed: Callable[[ClosedBy], None],
+    ) -> None:
+        """Make the SDK's client. No connection is opened yet: HTTP opens one with the request.
+
+        Importing the SDK takes most of a second, so it happens in a thread: other sessions are being paced.
+        """
+        self._endpoint, self._on_frame, self._on_closed = endpoint, on_frame, on_closed
+        self._client = await anyio.to_thread.run_sync(_make_client, endpoint)
+
+    def write(self, frame: OutFrame) -> None:
+        """Start the request with this body. Its answer comes as a frame, its failure through `on_failed`."""
+        if self._client is None:
+            return
+        # Not a task group: one entered in `connect` would be left in another scope than the caller's limit on it.
+        task = asyncio.get_running_loop().create_task(self._post(self._client, frame.payload))
+        self._requests[task] = len(frame.payload)
+        task.add_done_callback(self._finished)
+
+    def backlog_bytes(self) -> int:
+        """Bodies whose request is still running, in bytes: nothing finer is known."""
+        return sum(self._requests.values())
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Cancel running requests and release the client; bounded, and safe to call twice."""
+        client, self._client = self._client, None
+        if client is None:
+            return
+        running = list(self._requests)
+        for task in running:
+            task.cancel()
+        with anyio.move_on_after(_CLOSE_LIMIT_S, shield=True):
+            await asyncio.gather(*running, return_exceptions=True)
+            await client.close()
+        self._on_closed(ClosedBy(self._clock.now_ns(), code, reason, by_peer=False))
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._requests.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # A fault of ours in a callback: the loop's handler reports it, and the session gets an end.
+            task.get_loop().call_exception_handler({"message": "a request's callback failed", "exception": error})
+            self.on_failed(TransportError(f"internal error: {type(error).__name__}", code="internal"))
+
+    async def _post(self, client: AsyncOpenAI, payload: bytes) -> None:
+        import httpx2
+        import openai
+
+        failure: TransportError
+        try:
+            response = await client.post(
+                PATH,
+                cast_to=httpx2.Response,
+                content=payload,
+                options={"headers": {"Content-Type": "application/json"}},
+            )
+        except openai.APIStatusError as error:
+            failure = _refused(error, self._endpoint)
+        except (openai.OpenAIError, httpx2.InvalidURL) as error:
+            failure = _not_served(error, self._endpoint)
+        except TransportError as error:
+            failure = error
+        else:
+            self._on_frame(InFrame(response.content, False, self._clock.now_ns()))
+            return
+        # Outside the handlers: the original error holds the request with its key.
+        self.on_failed(failure)
+
+
+def _unheard(error: TransportError) -> None:
+    raise error
+
+
+def _make_client(endpoint: Endpoint) -> AsyncOpenAI:
+    import httpx2
+    import openai
+
+    host = urlsplit(endpoint.url).hostname or ""
+    headers: dict[str, str | openai.Omit] = {"Accept-Encoding": "identity", **endpoint.headers}
+    if "authorization" not in {name.lower() for name in headers}:
+        headers["Authorization"] = openai.Omit()
+    if host != urlsplit(BASE_URL).hostname:
+        # The SDK reads these from the environment; they are nobody else's business.
+        headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+    http_client = httpx2.AsyncClient(
+        verify=_tls(),
+        trust_env=host not in _LOOPBACK and not host.startswith("127."),
+        # A redirect would carry headers of the target to another host.
+        follow_redirects=False,
+        event_hooks={"response": [_bound]},
+    )
+    return openai.AsyncOpenAI(
+        api_key="in-headers",
+        base_url=endpoint.url,
+        max_retries=0,
+        timeout=httpx2.Timeout(_ANSWER_LIMIT_S, connect=_CONNECT_LIMIT_S),
+        default_headers=headers,  # type: ignore[arg-type]  # Omit is taken here too, see openai's README
+        http_client=http_client,
+    )
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """One for all sessions: making it takes tens of milliseconds."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Response hook: stop reading a body past the limit. A compressed one was not asked for and could hide its size."""
+    import httpx2
+
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise TransportError("the response is compressed although that was not asked for", code="compressed")
+
+    class Bounded(httpx2.AsyncByteStream):
+        def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for piece in self._inner:
+                size += len(piece)
+                if size > MAX_MESSAGE_BYTES:
+                    raise TransportError(
+                        f"the response is larger than {MAX_MESSAGE_BYTES >> 20} MiB", code="message_too_big"
+                    )
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = Bounded(response.stream)
+
+
+def _refused(error: APIStatusError, endpoint: Endpoint) -> TransportError:
+    """A status other than 200, with the vendor's explanation rebuilt as JSON short enough to stay whole."""
+    status = error.status_code
+    stated = error.body if isinstance(error.body, dict) else {}
+    explained: dict[str, str] = {key: brief(text) for key in stated if (text := text_of(stated, key)) is not None}
+    if not explained:
+        explained = {"message": brief(error.response.text, _EXPLANATION_LIMIT)}
+    body = json.dumps(
+        {"error": {key: explained[key] for key in ("message", "type", "code", "param") if key in explained}}
+    )
+    return TransportError(
+        f"{endpoint.label} answered with HTTP {status}",
+        code=f"http_{status}",
+        status=status,
+        body=masked(body, secret_values(endpoint.headers)),
+        retry_after_s=_retry_after_s(error.response.headers.get("retry-after", "")),
+    )
+
+
+def _retry_after_s(header: str) -> float | None:
+    return float(header) if header.isascii() and header.isdigit() and len(header) <= 5 else None
+
+
+def _not_served(error: Exception, endpoint: Endpoint) -> TransportError:
+    """A request without any response. Only types are told: texts below may hold the request."""
+    import httpx2
+    import openai
+
+    where = endpoint.label
+    causes = list(_causes(error))
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return TransportError(f"TLS with {where} failed", code="tls")
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return TransportError(f"the host of {where} has no address", code="dns")
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return TransportError(f"nothing listens at {where}", code="refused")
+    if isinstance(error, openai.APITimeoutError):
+        return TransportError(f"{where} did not answer in time", code="timeout")
+    if any(isinstance(cause, httpx2.InvalidURL | httpx2.LocalProtocolError) for cause in causes):
+        return TransportError(f"{where} or a header cannot be sent as HTTP", code="bad_address")
+    return TransportError(f"the request to {where} failed: {type(causes[-1]).__name__}", code="network")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for inner in error.exceptions:
+                yield from _causes(inner)
+        error = error.__cause__ or error.__context__
