@@ -23,7 +23,11 @@ class TagWords:
 
 
 def _row(description: str, sounds: str, states: str, answers: str) -> TagWords:
-    return TagWords(description, stems_of(sounds.split()), stems_of(states.split()), stems_of(answers.split()))
+    return TagWords(description, _stems(sounds), _stems(states), _stems(answers))
+
+
+def _stems(words: str) -> frozenset[str]:
+    return stems_of(words.split())
 
 
 TAGS: dict[str, TagWords] = {
@@ -55,7 +59,8 @@ TAGS: dict[str, TagWords] = {
     ),
     "loud": _row(
         "the caller is loud",
-        "loud louder loudly shout shouts shouting shouted raised yell yelling yells scream screaming angry anger furious",
+        "loud louder loudly shout shouts shouting shouted raised yell yelling yells scream screaming angry"
+        " anger furious",
         "irritated hostile aggressive upset forceful heated rage",
         "calm complaint supervisor manager apologise apologize deescalate",
     ),
@@ -99,7 +104,8 @@ TAGS: dict[str, TagWords] = {
     ),
     "exaggerated": _row(
         "the pitch swings slowly and widely, as in mockery",
-        "sarcastic sarcasm mocking mockery mock ironic irony exaggerated pointed bitter scornful drawn sneering jeering",
+        "sarcastic sarcasm mocking mockery mock ironic irony exaggerated pointed bitter scornful drawn sneering"
+        " jeering",
         "insincere dissatisfied unhappy opposite annoyed joke joking meant earnest sincere displeased satisfied",
         "declined dissatisfaction unhappy concern concerns complaint objection objections turned",
     ),
@@ -118,23 +124,24 @@ TAGS: dict[str, TagWords] = {
     ),
 }
 
-CLEAN = stems_of(
-    "calm normal plain clear clearly quiet quietly nothing none nobody only even settled composed relaxed steady ordinary"
+CLEAN = _stems(
+    "calm normal plain clear clearly quiet quietly nothing none nobody only even settled composed relaxed steady"
+    " ordinary"
     " sincere adult unhurried finished usual clean neutral matter easy genuine complete fully audible routine coherent"
-    " friendly".split()
+    " friendly"
 )
 """Words of a probe's option that says nothing unusual is to be heard."""
 
-ROUTINE = stems_of(
+ROUTINE = _stems(
     "standard routine normal requested request agreed proposed asked ordinary usual process complete confirm continue"
-    " book place set schedule record answer tell read log release give".split()
+    " book place set schedule record answer tell read log release give"
 )
 """Words of an action that simply does what was asked."""
 
-EXCEPTIONAL = stems_of(
+EXCEPTIONAL = _stems(
     "emergency urgent immediately suspect suspected possible hazard incident danger distress fraud scam abuse duress"
     " rescue ambulance police hold pause suspend verify lock flag alert escalate decline concern frightened coached"
     " unaccounted child vulnerable vulnerability seem sign signs repeat again callback unclear evacuate welfare"
-    " dissatisfied objections human colleague clarifying question private".split()
+    " dissatisfied objections human colleague clarifying question private"
 )
 """Words of an action that answers something out of the ordinary."""

@@ -17,9 +17,7 @@ def required_arguments(tool: ToolSpec, words: str) -> dict[str, Any]:
     required = tool.parameters.get("required")
     if not isinstance(properties, Mapping) or not isinstance(required, Sequence):
         return {}
-    return {
-        str(name): _value(str(name), properties.get(name, {}), words) for name in required if name in properties
-    }
+    return {str(name): _value(str(name), properties.get(name, {}), words) for name in required if name in properties}
 
 
 def _value(name: str, schema: Any, words: str) -> Any:
@@ -38,7 +36,9 @@ def _value(name: str, schema: Any, words: str) -> Any:
         return [_value(name, schema.get("items", {}), words)]
     if kind == "object":
         inner = schema.get("properties")
-        return {key: _value(str(key), value, words) for key, value in inner.items()} if isinstance(inner, Mapping) else {}
+        return (
+            {key: _value(str(key), value, words) for key, value in inner.items()} if isinstance(inner, Mapping) else {}
+        )
     return _string(name, about, words)
 
 

@@ -7,29 +7,52 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _TOKEN = re.compile(r"[a-z0-9]+")
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 _STOP = frozenset(
-    "a an the and or but nor so of to in on at by for from with into onto as than then this that these those it its it's"
-    " is are was were be been being am do does did have has had having i me my we us our you your he him his she her"
-    " they them their there here what which who whom when where how why if not no yes any some each all both can could"
-    " may might must shall should will would just also too very more most such only own same up out off over under about"
-    " again once s t re ve ll d m please before after while during until whether".split()
+    _words(
+        "a an the and or but nor so of to in on at by for from with into onto as than then this that these those it"
+        " its is are was were be been being am do does did have has had having i me my we us our you your he him his"
+        " she her they them their there here what which who whom when where how why if not no yes any some each all"
+        " both can could may might must shall should will would just also too very more most such only own same up out"
+        " off over under about again once s t re ve ll d m please before after while during until whether"
+    )
 )
-_SUFFIXES = ("ations", "ation", "ments", "ment", "ness", "ings", "ing", "ions", "ion", "edly", "ied", "ies", "ed", "ers")
+_SUFFIXES = (
+    "ations",
+    "ation",
+    "ments",
+    "ment",
+    "ness",
+    "ings",
+    "ing",
+    "ions",
+    "ion",
+    "edly",
+    "ied",
+    "ies",
+    "ed",
+    "ers",
+)
 _MORE_SUFFIXES = ("er", "es", "ly", "al", "ful", "s", "e", "y")
 _SHORTEST_STEM = 3
 
-_UNITS = (
+_UNITS = _words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
     " eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+)
+_TENS = _words("twenty thirty forty fifty sixty seventy eighty ninety")
 _VALUES = {word: value for value, word in enumerate(_UNITS)} | {
     word: 10 * (place + 2) for place, word in enumerate(_TENS)
 }
 _VALUES["oh"] = 0
 _ORDINALS = {
     word: value
-    for value, word in enumerate("first second third fourth fifth sixth seventh eighth ninth tenth".split(), start=1)
+    for value, word in enumerate(_words("first second third fourth fifth sixth seventh eighth ninth tenth"), start=1)
 }
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
 

@@ -24,7 +24,7 @@ _LEFT_OUT = re.compile(
 _PERMISSION = re.compile(r"\b(?:may additionally|permitted|never required|is optional)\b", re.IGNORECASE)
 _NO_ACTION = re.compile(
     r"\b(?:needs? no (?:action|tool|step)|no (?:action|tool|step|entry|change) (?:is )?(?:needed|taken|required)"
-    r"|nothing (?:is|more|further|else)? ?(?:needed|to (?:do|log|change|book|enter|record)|logged|done|changed|recorded)"
+    r"|nothing (?:is|more|further|else)? ?(?:needed|to (?:do|log|change|book|record)|logged|done|changed|recorded)"
     r"|(?:take|call|use) no (?:action|tool|step)|leave (?:it|things) as|(?:only|simply|just) (?:speak|thank|reassure)"
     r"|do nothing)\b",
     re.IGNORECASE,

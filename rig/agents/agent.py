@@ -1,0 +1,86 @@
+"""The two embedded agents: `local-cascade` works from words alone, `local-acoustic` is told what the audio sounds like.
+
+They know the session's setup and the caller's bytes, nothing of items, golds or files. They speak in stock clips.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import soundfile
+
+from adapters.dialect import Setup
+from adapters.server import Reply, ReplyCall
+from rig.agents.brain_client import Ears
+from rig.agents.chooser import choose_action, choose_option
+from rig.agents.lexical import stems
+from rig.prompts.templates import parse
+
+LOCAL_CASCADE = "local-cascade"
+LOCAL_ACOUSTIC = "local-acoustic"
+AGENT_NAMES = (LOCAL_CASCADE, LOCAL_ACOUSTIC)
+
+WORDS_ALONE = "I work from the caller's words alone and cannot tell what else was in the recording."
+
+_STOCK_WORDS = {
+    "acting": "One moment while I do that for you.",
+    "escalated": "I have passed you to a colleague.",
+    "nothing_needed": "All right, nothing more is needed.",
+    "heard": "Here is what I heard.",
+    "not_understood": "I did not catch that.",
+}
+_HANDOVER = stems("escalate human colleague transfer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clip:
+    pcm: bytes
+    rate_hz: int
+
+
+class EmbeddedAgent:
+    """One of `AGENT_NAMES`. Holds no state between turns."""
+
+    def __init__(self, name: str, ears: Ears) -> None:
+        """Raises ValueError for an unknown name."""
+        if name not in AGENT_NAMES:
+            raise ValueError(f"no agent {name!r}; there are {', '.join(AGENT_NAMES)}")
+        self.name = name
+        self._ears = ears
+
+    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
+        """The answer to one caller turn: `text`, or else PCM16 mono. Raises BrainError."""
+        if text is None:
+            heard = await self._ears.hear(pcm, rate_hz)
+            words, tags, transcript = heard.words, heard.tags, heard.words
+        else:
+            words, tags, transcript = text, frozenset[str](), None
+        acoustic = self.name == LOCAL_ACOUSTIC and text is None
+        prompt = parse(setup.instructions)
+        if prompt.is_probe:
+            option = choose_option(prompt.options, tags) if acoustic else None
+            return _spoken("heard", option or WORDS_ALONE, transcript)
+        call = choose_action(setup.tools, words, policy=prompt.policy, tags=tags if acoustic else frozenset())
+        if call is not None:
+            return Reply(calls=(call,), input_transcript=transcript)
+        return _spoken("nothing_needed" if words else "not_understood", None, transcript)
+
+    def after_result(self, call: ReplyCall | None) -> Reply:
+        """What is said once the result of a call is there; None when no call is known."""
+        handed_over = call is not None and bool(stems(call.name) & _HANDOVER)
+        return _spoken("escalated" if handed_over else "acting", None, None)
+
+
+def _spoken(clip_name: str, text: str | None, transcript: str | None) -> Reply:
+    clip = _stock(clip_name)
+    return Reply(text=text or _STOCK_WORDS[clip_name], pcm=clip.pcm, rate_hz=clip.rate_hz, input_transcript=transcript)
+
+
+@cache
+def _stock(name: str) -> _Clip:
+    with files("rig.agents").joinpath("stock", f"{name}.flac").open("rb") as file:
+        samples, rate_hz = soundfile.read(file, dtype="int16")
+    return _Clip(np.asarray(samples, dtype="<i2").tobytes(), int(rate_hz))
