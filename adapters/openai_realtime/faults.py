@@ -17,13 +17,17 @@ from transports.transport import TransportError
 
 QUOTA_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 REFUSAL_CODES: Final = frozenset(
-    {"invalid_api_key", "account_deactivated", "beta_api_shape_disabled", "model_not_found", "unsupported_country"}
+    {
+        "invalid_api_key",
+        "account_deactivated",
+        "beta_api_shape_disabled",
+        "model_not_found",
+        "unsupported_country_region_territory",
+    }
 )
-RATE_CODES: Final = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests"})
+RATE_CODES: Final = frozenset({"rate_limit_exceeded"})
 EXPIRED_CODES: Final = frozenset({"session_expired"})
-BENIGN_CODES: Final = frozenset(
-    {"conversation_already_has_active_response", "response_cancel_not_active", "item_truncate_invalid_item_id"}
-)
+BENIGN_CODES: Final = frozenset({"conversation_already_has_active_response", "response_cancel_not_active"})
 """Races between what we asked and what the server had already done; nothing is lost."""
 COMMIT_EMPTY: Final = "input_audio_buffer_commit_empty"
 
@@ -53,7 +57,7 @@ def fault_of_code(code: str, message: str, where: str = "") -> Refused | Failed 
 def fault_of_connect(error: TransportError, label: str) -> Refused | Failed:
     """What a refused or failed handshake means, by HTTP status and the explanation in the body."""
     host = urlsplit(label).netloc
-    explained = object_of(decode(error.body.encode()) or {}, "error")
+    explained = object_of(decode(error.body.encode(errors="replace")) or {}, "error")
     vendor_code = brief(text_of(explained, "code") or text_of(explained, "type") or "", 100)
     status = error.status
     if status is None:

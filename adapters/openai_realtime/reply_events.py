@@ -29,6 +29,10 @@ class Answer:
     conversation_id: str | None
     session: JsonObject
     metadata: JsonObject | None = None
+    heard_ms: int = 0
+    """The caller's audio that it answers."""
+    words_in: int = 0
+    """The caller's words of text that it answers."""
     output: list[JsonObject] = field(default_factory=list)
     last_item_id: str | None = None
     """Id of the conversation's item before the next one."""
@@ -125,20 +129,20 @@ def _call_events(answer: Answer, call: ReplyCall, item_id: str, call_id: str, st
     yield from _item_end_events(answer, item | {"status": "completed", "arguments": arguments}, stamp)
 
 
-def estimated_usage(reply: Reply, heard_ms: int, words_in: int) -> JsonObject:
+def estimated_usage(answer: Answer, reply: Reply) -> JsonObject:
     """Token counts as an emulator can tell them: 10 a second of caller audio, 20 of speech, one per word of text.
 
     The rates for audio are the vendor's published ones; a word for a token is a rough stand-in.
     """
-    audio_in, audio_out = heard_ms // 100, len(reply.pcm) * 10 // RATE_HZ
+    audio_in, audio_out = answer.heard_ms // 100, len(reply.pcm) * 10 // RATE_HZ
     text_out = len(reply.text.split()) + sum(1 + len(call.arguments) for call in reply.calls)
-    total_in, total_out = audio_in + words_in, audio_out + text_out
+    total_in, total_out = audio_in + answer.words_in, audio_out + text_out
     return {
         "total_tokens": total_in + total_out,
         "input_tokens": total_in,
         "output_tokens": total_out,
         "input_token_details": {
-            "text_tokens": words_in,
+            "text_tokens": answer.words_in,
             "audio_tokens": audio_in,
             "image_tokens": 0,
             "cached_tokens": 0,

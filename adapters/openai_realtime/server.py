@@ -1,13 +1,14 @@
 """Server half: a client's messages become intents, an agent's reply becomes the vendor's events. Sans-I/O.
 
 It keeps what the vendor keeps for one connection: the session, the audio buffer, item and call ids, and the running
-answer. Audio is handed on at commit, so that a cleared buffer reaches no agent. With turn detection on, a turn ends by
-`vad`, or by a commit of the client's.
+answer. Audio is handed on at commit, so that a cleared buffer reaches no agent. With turn detection on, `vad`
+ends a turn, or a commit of the client's does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from adapters.openai_realtime import wire
@@ -19,6 +20,7 @@ from adapters.openai_realtime.session_rules import (
     setup_of,
     updated_session,
 )
+from adapters.openai_realtime.vad import LevelDetector
 from adapters.openai_realtime.wire import RATE_HZ, JsonObject, brief, int_of, list_of, object_of, text_of
 from adapters.server import (
     AnswerCancelled,
@@ -36,6 +38,8 @@ MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
 """Uncommitted audio that is kept: about 23 minutes."""
 MAX_ITEMS: Final = 10_000
 """Items of one conversation."""
+DEFAULT_SILENCE_MS: Final = 500
+"""Quiet that ends a turn where the session states none (`semantic_vad`)."""
 _MIN_COMMIT_BYTES: Final = int(2 * RATE_HZ * wire.MIN_COMMIT_S)
 
 
@@ -48,6 +52,9 @@ class RealtimeServer:
         self._conversation_id = self._new_id("conv")
         self._given_setup = setup_of(self._session)
         self._buffer = bytearray()
+        self._detector = LevelDetector()
+        self._spoken_item_id: str | None = None
+        """Id under which the speech now heard will be committed."""
         self._items: set[str] = set()
         self._spoken_ms: dict[str, int] = {}
         """Milliseconds of audio in the agent's spoken items."""
@@ -99,30 +106,28 @@ class RealtimeServer:
     def answer(self, reply: Reply) -> Iterable[OutFrame]:
         """Events of a reply up to `response.done`; take them one by one, for a cancelled answer ends early.
 
+        They belong to the answer that is running now; where none is, a new one begins. So drop the reply to an answer
+        that was cancelled (`AnswerCancelled`).
+
         Raises:
             ValueError: speech at another rate than 24 kHz.
         """
         if reply.pcm and reply.rate_hz != RATE_HZ:
             raise ValueError(f"speech must be at {RATE_HZ} Hz, not {reply.rate_hz}")
-        return self._answer(reply)
+        begun = [] if self._running else [self._begin(self._session, {})]
+        return chain(begun, self._answer(self._running, reply) if self._running else ())
 
     def failure(self, code: str, message: str) -> Sequence[OutFrame]:
         """An answer that ends as failed, with the cause in its details alone."""
-        begun = [] if self._running else [self._begin(self._session, None)]
+        begun = [] if self._running else [self._begin(self._session, {})]
         error = {"type": code, "code": code, "message": message}
         return [*begun, self._end("failed", {"type": "failed", "error": error})]
 
     # Answers
 
-    def _answer(self, reply: Reply) -> Iterator[OutFrame]:
-        if self._running is None:
-            yield self._begin(self._session, None)
-        answer = self._running
-        if answer is None:
+    def _answer(self, answer: Answer, reply: Reply) -> Iterator[OutFrame]:
+        if self._running is not answer:
             return
-        heard_ms = self._heard_ms
-        usage = dict(reply.usage) or estimated_usage(reply, heard_ms, sum(len(w.split()) for w in self._words))
-        self._heard_ms, self._words = 0, []
         yield self._frame("rate_limits.updated", {"rate_limits": _RATE_LIMITS})
         answer.last_item_id = self._last_item_id
         for event in output_events(answer, reply, self._new_id, self._stamp):
@@ -145,18 +150,23 @@ class RealtimeServer:
                     "item_id": self._heard_item_id,
                     "content_index": 0,
                     "transcript": reply.input_transcript,
-                    "usage": {"type": "duration", "seconds": heard_ms / 1000},
+                    "usage": {"type": "duration", "seconds": answer.heard_ms / 1000},
                 },
             )
-        yield self._end("completed", None, usage)
+        yield self._end("completed", None, dict(reply.usage) or estimated_usage(answer, reply))
 
-    def _begin(self, session: JsonObject, change: JsonObject | None) -> OutFrame:
-        change = change or {}
+    def _begin(self, session: JsonObject, change: JsonObject) -> OutFrame:
         apart = text_of(change, "conversation") == "none"
-        metadata = object_of(change, "metadata") or None
-        answer = Answer(self._new_id("resp"), None if apart else self._conversation_id, session, metadata)
-        self._running = answer
-        return self._frame("response.created", {"response": answer.as_object("in_progress")})
+        self._running = Answer(
+            self._new_id("resp"),
+            None if apart else self._conversation_id,
+            session,
+            object_of(change, "metadata") or None,
+            self._heard_ms,
+            sum(len(words.split()) for words in self._words),
+        )
+        self._heard_ms, self._words = 0, []
+        return self._frame("response.created", {"response": self._running.as_object("in_progress")})
 
     def _end(self, status: str, details: JsonObject | None, usage: JsonObject | None = None) -> OutFrame:
         answer = self._running
@@ -184,7 +194,32 @@ class RealtimeServer:
         if len(pcm) > wire.MAX_APPEND_BYTES or len(self._buffer) + len(pcm) > MAX_BUFFER_BYTES:
             return Complaint("invalid_value", "Too much audio in the buffer.", "audio")
         self._buffer += pcm
-        return ServerStep()
+        detection = object_of(object_of(self._session, "audio"), "input").get("turn_detection")
+        return ServerStep() if detection is None else self._detect(pcm, detection)
+
+    def _detect(self, pcm: bytes, detection: JsonObject) -> ServerStep:
+        """The server's own ends of turns in a piece of audio."""
+        frames: list[OutFrame] = []
+        intents: list[Intent] = []
+        for edge in self._detector.feed(pcm, int_of(detection, "silence_duration_ms") or DEFAULT_SILENCE_MS):
+            if edge.speaking:
+                self._spoken_item_id = self._new_id("item")
+                fields: JsonObject = {"audio_start_ms": edge.at_ms, "item_id": self._spoken_item_id}
+                frames.append(self._frame("input_audio_buffer.speech_started", fields))
+                if self._running is not None and detection["interrupt_response"] is not False:
+                    frames.append(self._end("cancelled", {"type": "cancelled", "reason": "turn_detected"}))
+                    intents.append(AnswerCancelled())
+                continue
+            fields = {"audio_end_ms": edge.at_ms, "item_id": self._spoken_item_id}
+            frames.append(self._frame("input_audio_buffer.speech_stopped", fields))
+            if len(self._buffer) >= _MIN_COMMIT_BYTES:
+                frames_of_commit, audio = self._commit(self._spoken_item_id)
+                frames += frames_of_commit
+                intents += audio
+            if self._running is None and detection["create_response"] is not False:
+                frames.append(self._begin(self._session, {}))
+                intents.append(AnswerWanted())
+        return ServerStep(frames, intents)
 
     def _on_clear(self, event: JsonObject) -> ServerStep:
         self._buffer.clear()
@@ -200,10 +235,10 @@ class RealtimeServer:
             )
         return ServerStep(*self._commit())
 
-    def _commit(self) -> tuple[list[OutFrame], list[Intent]]:
+    def _commit(self, announced_id: str | None = None) -> tuple[list[OutFrame], list[Intent]]:
         pcm = bytes(self._buffer)
         self._buffer.clear()
-        item_id, before = self._new_id("item"), self._last_item_id
+        item_id, before = announced_id or self._new_id("item"), self._last_item_id
         item: JsonObject = {
             "id": item_id,
             "object": "realtime.item",
@@ -259,7 +294,7 @@ class RealtimeServer:
         spoken_ms = self._spoken_ms.get(item_id)
         if spoken_ms is None:
             message = f"Error truncating item: '{brief(item_id, 100)}' holds no speech of the assistant."
-            return Complaint("item_truncate_invalid_item_id", message, "item_id")
+            return Complaint("invalid_value", message, "item_id")
         if end_ms is None or not 0 <= end_ms <= spoken_ms:
             message = f"Audio content of {spoken_ms}ms is already shorter than {end_ms}ms"
             return Complaint("invalid_value", message, "audio_end_ms")

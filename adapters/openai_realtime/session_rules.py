@@ -255,7 +255,9 @@ def _worded(error: ErrorDetails, root: str) -> Complaint:
         case "missing":
             return Complaint("missing_required_parameter", f"Missing required parameter: '{param}'.", param)
         case "union_tag_not_found":
-            return Complaint("missing_required_parameter", f"Missing required parameter: '{param}.type'.", param)
+            return Complaint(
+                "missing_required_parameter", f"Missing required parameter: '{param}.type'.", f"{param}.type"
+            )
         case "extra_forbidden":
             return Complaint("unknown_parameter", f"Unknown parameter: '{param}'.", param)
         case "string_too_long":

@@ -19,7 +19,10 @@ from captures.events import (
     Failed,
     FailureKind,
     InputTranscript,
+    Interrupted,
     SessionReady,
+    SpeechStarted,
+    SpeechStopped,
     TextDelta,
     ToolCall,
     TranscriptDelta,
@@ -195,3 +198,35 @@ def test_a_clip_in_pieces_is_the_clip(samples: int, chunk_ms: int, seed: bytes) 
     assert (clip.samples, clip.chunk_ms, clip.rate_hz) == (samples, chunk_ms, 24_000)
     assert all(len(piece) == 2 * round(24 * chunk_ms) for piece in pieces[:-1])
     assert all(piece and len(piece) % 2 == 0 for piece in pieces)
+
+
+LOUD = (b"\x00\x20" * 12 + b"\x00\xe0" * 12) * 400
+"""0.4 s of a 1 kHz square wave."""
+
+
+@pytest.mark.parametrize("mode", [TurnMode.SERVER_VAD, TurnMode.SEMANTIC_VAD])
+def test_the_servers_own_detection_ends_the_turn_after_half_a_second_of_quiet(
+    opened: Callable[..., Any], mode: TurnMode
+) -> None:
+    both = opened(mode)
+    speak(both, bytes(4800) + LOUD)
+    assert both.events[1:] == [SpeechStarted(100)]
+    for _ in range(24):
+        both.to_server([both.client.encode_silence(24_000, 20)])
+    assert len(both.events) == 2
+    both.to_server([both.client.encode_silence(24_000, 20)])
+    assert both.events[2:] == [SpeechStopped(1000), TurnCommitted("item_000001")]
+    assert both.intents[1:] == [AudioGiven(bytes(4800) + LOUD + bytes(24_000), 24_000), AnswerWanted()]
+    both.to_client(list(both.server.answer(Reply(text="Yes."))))
+    assert both.events[-1] == AnswerEnded(AnswerEnd.COMPLETED)
+
+
+def test_speech_over_the_answer_interrupts_it(opened: Callable[..., Any]) -> None:
+    both = opened(TurnMode.SERVER_VAD)
+    speak(both, LOUD + bytes(24_000))
+    stream = iter(both.server.answer(Reply(text="a b c d e", pcm=SPEECH)))
+    both.to_client([next(stream) for _ in range(8)])
+    both.to_server(both.client.encode_clip(LOUD, 24_000, 20).frames)
+    assert both.events[-2:] == [Interrupted(), AnswerEnded(AnswerEnd.CANCELLED, "turn_detected")]
+    assert both.intents[-1] == AnswerCancelled()
+    assert list(stream) == []
