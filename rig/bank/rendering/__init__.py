@@ -1,4 +1,5 @@
-"""Renders the demo bank's clips offline, from recipes (maintainers only; needs the extra `render` and Debian's `flite`).
+"""Renders the demo bank's clips offline, from recipes (maintainers only).
 
-Not needed to use a bank: the rendered clips ship. Run it with `python -m rig.bank.rendering`.
+Needs the extra `render` and Debian's `flite`; a bank's users need neither, since the clips ship. Run it with
+`python -m rig.bank.rendering`.
 """

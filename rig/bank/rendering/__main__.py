@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from rig.bank.loader import BankError, load_bank
 from rig.bank.rendering.bank_render import render_bank
 from rig.bank.rendering.stock import render_stock
 from rig.bank.rendering.voices import SynthesisError
+from rig.bank.yaml_file import YamlFileError
 
 console = Console(stderr=True, soft_wrap=True)
 
@@ -29,8 +31,8 @@ def main(
                 console.print(f"wrote {path}")
             return
         failures = render_bank(load_bank(bank), set(item or ()), force=force, console=console)
-    except (BankError, SynthesisError, ValueError) as error:
-        console.print(f"[red]error:[/] {error}", highlight=False)
+    except (BankError, SynthesisError, YamlFileError, ValueError) as error:
+        console.print(f"[red]error:[/] {escape(str(error))}", highlight=False)
         raise typer.Exit(2) from error
     if failures:
         raise typer.Exit(1)

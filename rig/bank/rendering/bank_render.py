@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Set
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -63,21 +62,22 @@ def render_bank(bank: Bank, only: Set[str], *, force: bool, console: Console) ->
                 continue
             entry = _entry(item, variant, recipes[item.id], clip, write_clip(folder, clip.pcm), source)
             entries.append(entry)
-            console.print(f"rendered {name}: {entry.duration_s:.2f} s, word error rate {entry.wer:.2f}", highlight=False)
+            console.print(
+                f"rendered {name}: {entry.duration_s:.2f} s, word error rate {entry.wer:.2f}", highlight=False
+            )
     for path in write_manifest(folder, entries):
         console.print(f"removed {path.name}", highlight=False)
     size = sum(path.stat().st_size for path in folder.glob("*.flac"))
     if size > LARGEST_BANK_BYTES:
         failures.append(f"audio/: {size / 1e6:.1f} MB of clips, at most {LARGEST_BANK_BYTES / 1e6:.0f} MB may ship")
         console.print(f"[red]failed[/] {failures[-1]}", highlight=False)
-    console.print(
-        f"{len(entries)} of {len(wanted)} clips, {sum(entry.duration_s for entry in entries):.0f} s, {size / 1e6:.2f} MB"
-    )
+    seconds = sum(entry.duration_s for entry in entries)
+    console.print(f"{len(entries)} of {len(wanted)} clips, {seconds:.0f} s, {size / 1e6:.2f} MB", highlight=False)
     return failures
 
 
 def source_sha256(item: Item, variant: Variant, recipe: ItemRecipe) -> str:
-    """Hash of all that a clip is made from: words, delivery, speaker, scene, recipe, synthesiser and renderer version."""
+    """Hash of all that a clip is made from: words, delivery, speaker, scene, recipe, versions."""
     extra = recipe.variants.get(variant.variant_id, VariantRecipe())
     source = {
         "transcript": item.transcript,

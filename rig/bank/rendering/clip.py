@@ -66,7 +66,7 @@ class ClipRenderer:
         self._stems: dict[str, tuple[Samples, float]] = {}
 
     def render(self, item: Item, variant: Variant, recipe: ItemRecipe) -> RenderedClip:
-        """The variant's clip. Raises ValueError or SynthesisError when it cannot be made; gates are the caller's to read."""
+        """The variant's clip, gates passed or not. Raises ValueError or SynthesisError when it cannot be made."""
         extra = recipe.variants.get(variant.variant_id, VariantRecipe())
         words = spoken_words(item.transcript)
         neutral, wer = self._neutral(item, recipe, words)
@@ -77,7 +77,9 @@ class ClipRenderer:
         if delivery != DELIVERIES["neutral"]:
             stem = _delivered(neutral, delivery, rng)
             wer_delivered = word_error_rate(words, self._recogniser.heard(stem))
-        clip = RenderedClip(np.zeros(0, np.int16), speech_end_s(stem), engine_of(recipe.voice), wer, wer_delivered, reasons)
+        clip = RenderedClip(
+            np.zeros(0, np.int16), speech_end_s(stem), engine_of(recipe.voice), wer, wer_delivered, reasons
+        )
         clip.gates["wer"] = gate(wer, at_most=WORST_WER)
         clip.gates.update(_delivery_gates(neutral, stem, delivery))
         samples = stem
@@ -116,17 +118,7 @@ class ClipRenderer:
         if scene.kind == "truncation" and asset == "synth:line_drop":
             return self._dropped(clip, stem, words, scene)
         if scene.kind == "slot_noise" and name in scenes.NOISES:
-            span_s = slot_span_s(self._recogniser.aligned(stem, words), scene.slot or "")
-            mix = scenes.with_slot_noise(stem, name, span_s, snr_db, rng)
-            low, high = (round(edge * RATE_HZ) for edge in span_s)
-            measured_db = rms_dbfs(stem[low:high]) - rms_dbfs(mix.added[low:high])
-            heard = self._recogniser.heard(mix.samples)
-            wanted = spoken_words(scene.slot or "")
-            clip.gates["slot_snr_db"] = gate(measured_db, at_least=snr_db - 1, at_most=snr_db + 1)
-            clip.gates["slot_words_heard"] = gate(
-                sum(word in heard for word in wanted) / len(wanted), at_most=0.5
-            )
-            return mix.samples
+            return self._masked(clip, stem, words, scene, name, snr_db, rng)
         if scene.kind in ("background", "dtmf"):
             mix, sound_gates = _background(stem, scene, recipe, extra, snr_db, start_s)
             clip.gates["scene_snr_db"] = gate(scenes.speech_gap_db(mix, stem), at_least=snr_db - 1, at_most=snr_db + 1)
@@ -136,6 +128,29 @@ class ClipRenderer:
             return mix.samples
         raise ValueError(f"scene {scene.kind} with asset {asset!r} cannot be rendered offline")
 
+    def _masked(
+        self,
+        clip: RenderedClip,
+        stem: Samples,
+        words: list[str],
+        scene: Scene,
+        noise: str,
+        snr_db: float,
+        rng: np.random.Generator,
+    ) -> Samples:
+        span_s = slot_span_s(self._recogniser.aligned(stem, words), scene.slot or "")
+        mix = scenes.with_slot_noise(stem, noise, span_s, snr_db, rng)
+        low, high = (round(edge * RATE_HZ) for edge in span_s)
+        measured_db = rms_dbfs(stem[low:high]) - rms_dbfs(mix.added[low:high])
+        clip.gates["slot_snr_db"] = gate(measured_db, at_least=snr_db - 1, at_most=snr_db + 1)
+        clip.gates["slot_words_heard"] = gate(self._share_heard(mix.samples, scene), at_most=0.5)
+        return mix.samples
+
+    def _share_heard(self, samples: Samples, scene: Scene) -> float:
+        """Share of the slot's words that the recogniser still finds."""
+        heard, wanted = self._recogniser.heard(samples), spoken_words(scene.slot or "")
+        return sum(word in heard for word in wanted) / len(wanted)
+
     def _dropped(self, clip: RenderedClip, stem: Samples, words: list[str], scene: Scene) -> Samples:
         aligned = self._recogniser.aligned(stem, words)
         start_s, _ = slot_span_s(aligned, scene.slot or "")
@@ -143,10 +158,8 @@ class ClipRenderer:
         cut_s = scenes.line_drop_s(stem, (first.start_s, first.end_s))
         cut = scenes.cut_at(stem, cut_s)
         clip.speech_end_s = cut_s
-        heard = self._recogniser.heard(cut)
-        wanted = spoken_words(scene.slot or "")
         clip.gates["end_level_dbfs"] = gate(measures.end_level_dbfs(cut), at_least=SPEECH_RMS_DBFS - 12)
-        clip.gates["slot_words_heard"] = gate(sum(word in heard for word in wanted) / len(wanted), at_most=0.5)
+        clip.gates["slot_words_heard"] = gate(self._share_heard(cut, scene), at_most=0.5)
         return cut
 
 

@@ -63,11 +63,13 @@ def audible(samples: Samples, threshold_dbfs: float = AUDIBLE_DBFS) -> NDArray[n
 
 
 def speech_end_s(stem: Samples) -> float:
-    """End in seconds of the last 30 ms window above -50 dBFS of a clean stem.
+    """Time in seconds just after the last audible sample of a clean stem.
 
-    Raises ValueError when nothing is audible.
+    That is the last sample whose size passes -50 dBFS (offset removed) inside a 30 ms window whose RMS does, so that
+    neither a lone spike nor the window's own length moves it. Raises ValueError when nothing is audible.
     """
-    heard = np.flatnonzero(audible(stem))
+    loud = np.abs(stem - np.median(stem)) > db_to_gain(AUDIBLE_DBFS)
+    heard = np.flatnonzero(audible(stem) & loud)
     if not heard.size:
         raise ValueError("no audible speech in the stem")
     return float(heard[-1] + 1) / RATE_HZ

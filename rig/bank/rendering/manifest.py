@@ -24,7 +24,9 @@ from rig.bank.rendering.levels import RATE_HZ
 from rig.bank.rendering.measures import Gate
 from rig.bank.yaml_file import read_yaml
 
-_HEADING = "# Written by `python -m rig.bank.rendering`. Do not edit: change the item or recipes.yaml and render again.\n"
+_HEADING = (
+    "# Written by `python -m rig.bank.rendering`. Do not edit: change the item or recipes.yaml and render again.\n"
+)
 
 
 class RenderedEntry(ClipEntry):
@@ -82,7 +84,7 @@ def write_clip(folder: Path, pcm: NDArray[np.int16]) -> str:
 
 
 def write_manifest(folder: Path, entries: Iterable[RenderedEntry]) -> list[Path]:
-    """Write the manifest, sorted by item and variant, and remove clips that no entry names; returns what was removed."""
+    """Write the manifest, sorted by item and variant; remove clips that no entry names, and return them."""
     ordered = sorted(entries, key=lambda entry: (entry.item_id, entry.variant_id))
     rows: list[dict[str, Any]] = []
     for entry in ordered:

@@ -5,7 +5,6 @@ Pure functions of samples. They judge our own synthetic clips and are not the ea
 
 from __future__ import annotations
 
-
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
@@ -88,7 +87,7 @@ def tone_over_surroundings_db(samples: Samples, frequency_hz: float, width_hz: f
 
 
 def keypad_digits(samples: Samples, start_s: float, count: int) -> str:
-    """The digits of `count` keypad tones in a row from `start_s` on: the strongest row and column of each 0.1 s tone."""
+    """The digits of `count` keypad tones in a row from `start_s` on, by the strongest row and column of each."""
     digits = ""
     for index in range(count):
         start = round((start_s + index * 2 * sounds.DTMF_ON_S) * RATE_HZ)
@@ -112,5 +111,3 @@ def end_level_dbfs(samples: Samples) -> float:
 def audible_s(samples: Samples) -> float:
     """Seconds of audible speech."""
     return float(audible(samples).sum()) / RATE_HZ
-
-

@@ -80,10 +80,15 @@ def white_noise(seconds: float, rng: np.random.Generator) -> Samples:
 
 
 def radio_squelch(seconds: float, rng: np.random.Generator) -> Samples:
-    """The rush of an open radio receiver: noise of 400 to 3400 Hz, driven into saturation."""
-    spectrum = np.fft.rfft(rng.standard_normal(round(seconds * RATE_HZ)))
-    frequencies_hz = np.fft.rfftfreq(round(seconds * RATE_HZ), 1 / RATE_HZ)
-    spectrum[(frequencies_hz < 400) | (frequencies_hz > 3400)] = 0
-    band = np.fft.irfft(spectrum, round(seconds * RATE_HZ))
-    driven = np.tanh(2.0 * band / np.std(band))
+    """The rush of an open radio receiver: noise of 400 to 3400 Hz, driven into saturation to keep its peaks low."""
+    size = round(seconds * RATE_HZ)
+    band = _radio_band(rng.standard_normal(size))
+    driven = _radio_band(np.tanh(3.0 * band / np.std(band)))
     return np.asarray(driven / np.sqrt(np.mean(np.square(driven))))
+
+
+def _radio_band(samples: Samples) -> Samples:
+    spectrum = np.fft.rfft(samples)
+    frequencies_hz = np.fft.rfftfreq(samples.size, 1 / RATE_HZ)
+    spectrum[(frequencies_hz < 400) | (frequencies_hz > 3400)] = 0
+    return np.asarray(np.fft.irfft(spectrum, samples.size))

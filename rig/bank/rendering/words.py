@@ -1,7 +1,7 @@
 """Finds words in clean speech: recognition for the word error rate, and forced alignment for the times of a slot.
 
-pocketsphinx with its own English model; words that its dictionary lacks come from the bank's `lexicon.txt`. It holds the
-interpreter lock while it decodes: for offline rendering only, never beside a paced stream.
+pocketsphinx with its own English model; words that its dictionary lacks come from the bank's `lexicon.txt`. It holds
+the interpreter lock while it decodes: for offline rendering only, never beside a paced stream.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from rig.bank.rendering.voices import resampled
 
 _RECOGNISER_RATE_HZ = 16_000
 _FRAME_S = 0.01
-_UNITS = (
+_UNIT_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
-).split()
-_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
-_PHONES = frozenset(
-    "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH".split()
 )
+_TEN_WORDS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety"
+_PHONES = "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +39,11 @@ def number_words(number: int) -> str:
     """A whole number from 0 to 999,999 as American English words; raises ValueError outside."""
     if not 0 <= number < 1_000_000:
         raise ValueError(f"cannot spell {number}")
+    units, tens = _UNIT_WORDS.split(), _TEN_WORDS.split()
     if number < 20:
-        return _UNITS[number]
+        return units[number]
     if number < 100:
-        return _TENS[number // 10] + (f" {_UNITS[number % 10]}" if number % 10 else "")
+        return tens[number // 10] + (f" {units[number % 10]}" if number % 10 else "")
     size, name = (1000, "thousand") if number >= 1000 else (100, "hundred")
     rest = f" {number_words(number % size)}" if number % size else ""
     return f"{number_words(number // size)} {name}{rest}"
@@ -69,7 +68,7 @@ def read_lexicon(path: Path) -> dict[str, str]:
         word, *phones = line.split("#")[0].split() or [""]
         if not word:
             continue
-        if wrong := [phone for phone in phones if phone not in _PHONES]:
+        if wrong := [phone for phone in phones if phone not in _PHONES.split()]:
             raise ValueError(f"{path}:{number}: {word}: unknown phones {' '.join(wrong)}; write ARPAbet without stress")
         if not phones or word != word.lower() or word in entries:
             raise ValueError(f"{path}:{number}: {word}: needs phones, lower case, and one line per pronunciation")
@@ -78,7 +77,7 @@ def read_lexicon(path: Path) -> dict[str, str]:
 
 
 class Recogniser:
-    """pocketsphinx with extra words. Each call decodes a whole utterance with fresh state: same samples, same answer."""
+    """pocketsphinx with extra words. Each call decodes a whole utterance afresh: same samples, same answer."""
 
     def __init__(self, lexicon: dict[str, str]) -> None:
         self._decoder = Decoder(cmn="batch", loglevel="FATAL")

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+import soundfile
+
+from rig.bank.loader import load_bank
+from rig.bank.rendering.bank_render import LARGEST_BANK_BYTES, source_sha256
+from rig.bank.rendering.deliveries import DELIVERIES
+from rig.bank.rendering.manifest import RenderedEntry, pcm_sha256, read_manifest, write_clip, write_manifest
+from rig.bank.rendering.measures import Gate
+from rig.bank.rendering.recipes import read_recipes
+from rig.bank.rendering.stock import STOCK_REPLIES
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_bank("demo")
+
+
+def _entry(sha256: str) -> RenderedEntry:
+    return RenderedEntry(
+        item_id="demo-x",
+        variant_id="plain",
+        sha256=sha256,
+        engine="test-1",
+        pcm_sha256="0" * 64,
+        rate_hz=24000,
+        duration_s=1.0,
+        speech_end_s=0.8,
+        voice="hibari",
+        wer=0.1,
+        wer_delivered=None,
+        gates={"wer": Gate(value=0.1, at_most=0.25)},
+        source_sha256="1" * 64,
+    )
+
+
+def test_a_manifest_is_read_as_written_and_stale_clips_go(tmp_path):
+    kept = write_clip(tmp_path, np.arange(2400, dtype=np.int16))
+    stale = write_clip(tmp_path, np.zeros(2400, dtype=np.int16))
+    removed = write_manifest(tmp_path, [_entry(kept)])
+    assert [path.stem for path in removed] == [stale]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"{kept}.flac", "manifest.yaml"])
+    assert read_manifest(tmp_path) == [_entry(kept)]
+
+
+def test_a_clip_is_named_by_its_contents(tmp_path):
+    pcm = np.random.default_rng(1).integers(-9000, 9000, 4800).astype(np.int16)
+    name = write_clip(tmp_path, pcm)
+    assert write_clip(tmp_path, pcm) == name
+    assert hashlib.sha256((tmp_path / f"{name}.flac").read_bytes()).hexdigest() == name
+    samples, rate_hz = soundfile.read(tmp_path / f"{name}.flac", dtype="int16")
+    assert rate_hz == 24000
+    np.testing.assert_array_equal(samples, pcm)
+
+
+def test_gates_know_their_limits():
+    assert Gate(value=0.25, at_most=0.25).passed
+    assert not Gate(value=0.26, at_most=0.25).passed
+    assert not Gate(value=5, at_least=6, at_most=9).passed
+    assert str(Gate(value=5, at_least=6)) == "5, must be at least 6"
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("version: 1\nitems: {a: {voice: hibari, seed: 1, speed: 2}}", r"items\.a\.speed"),
+        ("version: 1\nitems: {a: {voice: nobody, seed: 1}}", r"unknown voice 'nobody'"),
+        (
+            "version: 1\nitems: {a: {voice: hibari, seed: 1, variants: {b: {delivery: yodelled}}}}",
+            r"unknown delivery 'yodelled'",
+        ),
+        ("version: 2\nitems: {}", r"version"),
+        ("items: [", r"recipes.yaml: "),
+    ],
+)
+def test_a_wrong_recipe_is_named(tmp_path, text, wrong):
+    path = tmp_path / "recipes.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=wrong):
+        read_recipes(path)
+
+
+def test_every_demo_variant_has_a_clip_rendered_from_its_present_text(demo, monkeypatch):
+    entries = {(entry.item_id, entry.variant_id): entry for entry in read_manifest(demo.root / "audio")}
+    variants = {(item.id, variant.variant_id) for item in demo.items for variant in item.variants}
+    assert set(entries) == variants
+    recipes = read_recipes(demo.root / "recipes.yaml").items
+    for item in demo.items:
+        for variant in item.variants:
+            entry = entries[item.id, variant.variant_id]
+            # The synthesisers are absent here: their versions are taken as the manifest has them.
+            monkeypatch.setattr("rig.bank.rendering.bank_render.engine_of", lambda _, entry=entry: entry.engine)
+            assert entry.voice == recipes[item.id].voice
+            assert entry.source_sha256 == source_sha256(item, variant, recipes[item.id]), (
+                f"{item.id}/{variant.variant_id} has changed since it was rendered: python -m rig.bank.rendering"
+            )
+
+
+def test_every_demo_clip_is_what_its_entry_says(demo):
+    folder = demo.root / "audio"
+    entries = read_manifest(folder)
+    assert {path.name for path in folder.iterdir()} == {f"{entry.sha256}.flac" for entry in entries} | {"manifest.yaml"}
+    assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST_BANK_BYTES
+    for entry in entries:
+        path = folder / f"{entry.sha256}.flac"
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == entry.sha256
+        pcm, rate_hz = soundfile.read(path, dtype="int16")
+        assert pcm.ndim == 1
+        assert rate_hz == entry.rate_hz == 24000
+        assert pcm_sha256(pcm) == entry.pcm_sha256
+        assert entry.duration_s == pytest.approx(pcm.size / rate_hz, abs=1e-3)
+        assert 0.5 < entry.speech_end_s <= entry.duration_s + 1e-3
+        assert entry.speech_end_method == "clean_stem"
+        assert entry.wer <= 0.25
+        assert all(gate.passed for gate in entry.gates.values())
+        assert np.max(np.abs(pcm.astype(int))) < 32767 * 10 ** (-1 / 20)
+
+
+def test_the_demo_says_where_it_only_suggests(demo):
+    for item in demo.items:
+        for variant in item.variants:
+            clip = demo.clip(item, variant)
+            spoken_scene = variant.scene is not None and (variant.scene.asset or "").startswith("tts:")
+            suggests = variant.emotion != "neutral" or variant.speaker is not None or spoken_scene
+            assert bool(clip.approximate) is suggests
+            assert variant.emotion in DELIVERIES
+
+
+def test_the_stock_replies_are_there(repo_dir):
+    folder = repo_dir / "rig" / "agents" / "stock"
+    assert {path.stem for path in folder.glob("*.flac")} == set(STOCK_REPLIES)
+    assert all(soundfile.info(path).samplerate == 24000 for path in folder.glob("*.flac"))

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rig.bank.rendering import sounds
+from rig.bank.rendering.levels import RATE_HZ, rms_dbfs
+from rig.bank.rendering.measures import keypad_digits, tone_over_surroundings_db
+
+
+def _loudest_hz(samples):
+    return float(np.fft.rfftfreq(samples.size, 1 / RATE_HZ)[np.argmax(np.abs(np.fft.rfft(samples)))])
+
+
+def _pulses_s(samples):
+    """Start and stop of each pulse, seconds."""
+    envelope = np.convolve(np.abs(samples), np.ones(48) / 48, mode="same") > 0.05
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], envelope, [False])).astype(int)))
+    return [(float(start) / RATE_HZ, float(stop) / RATE_HZ) for start, stop in edges.reshape(-1, 2)]
+
+
+def test_the_co_alarm_has_its_frequency_and_temporal_four_pattern():
+    alarm = sounds.co_alarm(7.0)
+    assert _loudest_hz(alarm[: round(0.1 * RATE_HZ)]) == pytest.approx(3100, abs=15)
+    starts = [start for start, _ in _pulses_s(alarm)]
+    assert starts == pytest.approx([0.0, 0.2, 0.4, 0.6, 5.7, 5.9, 6.1, 6.3], abs=0.01)
+    assert all(stop - start == pytest.approx(0.1, abs=0.01) for start, stop in _pulses_s(alarm))
+
+
+def test_the_monitor_beeps_75_times_a_minute_at_960_hz():
+    beeps = sounds.monitor_beep(4.0)
+    assert _loudest_hz(beeps) == pytest.approx(960, abs=5)
+    assert [start for start, _ in _pulses_s(beeps)] == pytest.approx([0.0, 0.8, 1.6, 2.4, 3.2], abs=0.01)
+    assert tone_over_surroundings_db(beeps, 960) > 6
+
+
+def test_every_keypad_digit_is_decoded_from_its_tones():
+    assert keypad_digits(sounds.dtmf("0123456789*#ABCD"), 0.0, 16) == "0123456789*#ABCD"
+
+
+def test_digits_lie_where_they_should_under_a_voice(stem):
+    mixed = stem.copy()
+    tones = sounds.dtmf("2580") * 0.1
+    mixed[RATE_HZ : RATE_HZ + tones.size] += tones
+    assert keypad_digits(mixed, 1.0, 4) == "2580"
+
+
+@pytest.mark.parametrize("digits", ["", "12x", "٣"])
+def test_no_keypad_digits(digits):
+    with pytest.raises(ValueError, match="keypad"):
+        sounds.dtmf(digits)
+
+
+def test_noises_have_unit_rms_low_peaks_and_their_band():
+    rng = np.random.default_rng(5)
+    white, squelch = sounds.white_noise(1.0, rng), sounds.radio_squelch(1.0, rng)
+    for noise, crest_db in ((white, 5.0), (squelch, 9.0)):
+        assert rms_dbfs(noise) == pytest.approx(0.0, abs=0.1)
+        assert 20 * np.log10(np.max(np.abs(noise))) < crest_db
+    power = np.square(np.abs(np.fft.rfft(squelch)))
+    inside = (np.fft.rfftfreq(squelch.size, 1 / RATE_HZ) >= 400) & (np.fft.rfftfreq(squelch.size, 1 / RATE_HZ) <= 3400)
+    assert power[~inside].sum() < 1e-9 * power.sum()
+
+
+def test_the_same_seed_gives_the_same_noise():
+    for noise in (sounds.white_noise, sounds.radio_squelch):
+        np.testing.assert_array_equal(noise(0.3, np.random.default_rng(1)), noise(0.3, np.random.default_rng(1)))
+        assert not np.array_equal(noise(0.3, np.random.default_rng(1)), noise(0.3, np.random.default_rng(2)))
