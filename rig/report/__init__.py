@@ -1,1 +1,1 @@
-
+"""Reports on runs: pure data, then text, JSON or Markdown of it."""

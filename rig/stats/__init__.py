@@ -1,1 +1,1 @@
-
+"""Means, intervals, tests, and the measures they are taken of."""

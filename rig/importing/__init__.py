@@ -1,0 +1,1 @@
+"""Published records become a run."""

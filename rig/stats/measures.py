@@ -1,0 +1,119 @@
+"""The measures of the scoring page, each as samples (value, item, repeat) ready for the bootstrap. Pure.
+
+Every measure leaves out what is held back, invariant controls, and cells where nothing was measured. Paired measures
+use identical cells only; a cell that lacks its partner is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from captures.capture import Condition
+from rig.bank.models import Bank, CueKind, Item
+from rig.scoring.cells import ScoredCell
+from rig.scoring.probe import NoOption, Reading
+from rig.stats.bootstrap import Sample
+
+_Credits = Mapping[tuple[str, str], Mapping[int, float]]
+"""(item, variant) → repeat → credit."""
+
+
+def credit(cells: Iterable[ScoredCell], *, neutral: bool, cue_kind: CueKind | None = None) -> list[Sample]:
+    """Credit on audio cells: on neutral ones, or on cue-bearing ones (of one kind of cue, if given)."""
+    return [
+        Sample(cell.action.credit, cell.item_id, cell.repeat)
+        for cell in cells
+        if cell.condition is Condition.AUDIO
+        and cell.headline
+        and cell.action is not None
+        and cell.neutral is neutral
+        and cue_kind in (None, cell.cue_kind)
+    ]
+
+
+def audio_minus_twin(cells: Iterable[ScoredCell]) -> list[Sample]:
+    """Credit on the clip minus credit on the bare words, on cue-bearing cells."""
+    cells = list(cells)
+    return list(_minus(_credits(cells, Condition.AUDIO), _credits(cells, Condition.TEXT_TWIN)))
+
+
+def null_gain(cells: Iterable[ScoredCell], null: Iterable[ScoredCell]) -> list[Sample]:
+    """(audio − twin) of the target − (audio − twin) of the words-only target, on identical cue-bearing cells."""
+    cells, null = list(cells), list(null)
+    own = _differences(_credits(cells, Condition.AUDIO), _credits(cells, Condition.TEXT_TWIN))
+    theirs = _differences(_credits(null, Condition.AUDIO), _credits(null, Condition.TEXT_TWIN))
+    return list(_minus(own, theirs))
+
+
+def level_contrast(cells: Iterable[ScoredCell], null: Iterable[ScoredCell]) -> list[Sample]:
+    """Audio of the target − audio of the words-only target, on identical cue-bearing cells."""
+    return list(_minus(_credits(cells, Condition.AUDIO), _credits(null, Condition.AUDIO)))
+
+
+def both_right(
+    cells: Iterable[ScoredCell],
+    bank: Bank,
+    runnable: Iterable[tuple[str, str]],
+    condition: Condition = Condition.AUDIO,
+) -> list[Sample]:
+    """Per item: 1 where every runnable variant is a strict pass, else 0.
+
+    Items with at least two runnable variants whose golds differ; one whose runnable variants were not all measured is
+    left out. `runnable`: (item, variant) pairs that have a clip. On text twins it must be 0 throughout (self-check).
+    """
+    passes: dict[str, dict[int, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
+    for cell in cells:
+        if cell.condition is condition and cell.headline and cell.action is not None:
+            passes[cell.item_id][cell.repeat][cell.variant_id] = cell.action.passed
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for item_id, variant_id in runnable:
+        wanted[item_id].add(variant_id)
+    return [
+        Sample(float(all(passed[variant] for variant in wanted[item_id])), item_id, repeat)
+        for item_id, repeats in passes.items()
+        if _golds_differ(bank.item(item_id), wanted[item_id])
+        for repeat, passed in repeats.items()
+        if wanted[item_id] <= passed.keys()
+    ]
+
+
+def probe_accuracy(cells: Iterable[ScoredCell], reading: Reading, no_option: NoOption) -> list[Sample]:
+    """Probe answers right, on cue-bearing and neutral cells alike."""
+    return [
+        Sample(value, cell.item_id, cell.repeat)
+        for cell in cells
+        if cell.headline and cell.probe is not None and (value := cell.probe.value(reading, no_option)) is not None
+    ]
+
+
+def _golds_differ(item: Item, variants: set[str]) -> bool:
+    golds = [variant.gold for variant in item.variants if variant.variant_id in variants]
+    return any((gold.tool, gold.args) != (golds[0].tool, golds[0].args) for gold in golds[1:])
+
+
+def _credits(cells: Iterable[ScoredCell], condition: Condition) -> _Credits:
+    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for cell in cells:
+        if cell.condition is condition and cell.headline and not cell.neutral and cell.action is not None:
+            found[cell.item_id, cell.variant_id][cell.repeat] = cell.action.credit
+    return found
+
+
+def _differences(first: _Credits, second: _Credits) -> _Credits:
+    return {
+        cell: {repeat: value - _at(second[cell], repeat) for repeat, value in repeats.items()}
+        for cell, repeats in first.items()
+        if cell in second
+    }
+
+
+def _minus(first: _Credits, second: _Credits) -> Iterator[Sample]:
+    for (item_id, _), repeats in _differences(first, second).items():
+        for repeat, value in repeats.items():
+            yield Sample(value, item_id, repeat)
+
+
+def _at(repeats: Mapping[int, float], repeat: int) -> float:
+    """The partner of the same repeat, else the mean of the partner's repeats (it may have fewer)."""
+    return repeats[repeat] if repeat in repeats else sum(repeats.values()) / len(repeats)
