@@ -26,7 +26,7 @@ class ForcedTool(StrictSettings):
 class ChatAudioSettings(StrictSettings):
     """`settings:` of a target. What is left out is not sent, so that the vendor's default holds."""
 
-    modalities: list[Literal["text", "audio"]] = ["text", "audio"]
+    modalities: list[Literal["text", "audio"]] = Field(default=["text", "audio"])
     """Audio by default: the gpt-audio family refuses a request without audio on either side, such as a text twin."""
     voice: str | None = None
     """Voice of the reply, `alloy` unless set; only with audio."""
