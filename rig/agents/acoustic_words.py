@@ -33,9 +33,9 @@ def _stems(words: str) -> frozenset[str]:
 TAGS: dict[str, TagWords] = {
     "beeping": _row(
         "a tone or a repeated beep is audible",
-        "beep beeping tone alarm alarms detector monitor siren chirp chirping buzzer bleep machine machines",
-        "sounding ringing background audible hospital bedside ward",
-        "evacuate leave outside air emergency ambulance fire rescue bedside hospital medical monoxide",
+        "beep beeping alarm alarms detector monitor siren chirp chirping buzzer bleep machine machines",
+        "tone tones sounding ringing background audible hospital bedside ward",
+        "evacuate leave outside air emergency ambulance fire gas rescue bedside hospital medical monoxide",
     ),
     "keypad": _row(
         "keypad tones are audible",
@@ -83,20 +83,21 @@ TAGS: dict[str, TagWords] = {
         "adult parent guardian age grown grownup adults",
     ),
     "agitated": _row(
-        "the caller is fast and high or loud, as in alarm or a hurry",
+        "the caller is loud and lively, as in alarm or a hurry",
         "urgent urgency panic panicked panicking frantic frightened terrified scared alarm alarmed afraid fear fearful"
         " agitated distress distressed hurried breathless desperate",
         "fast rushed rush stress stressed shaken upset anxious hurry worried nervous strained loud emergency pressed",
         "emergency safety immediate immediately urgent hazard incident danger frightened coached ambulance scam",
     ),
-    "trembling": _row(
-        "the voice trembles",
-        "tearful tears crying cry cries sob sobbing weeping trembling tremble shaky shaking quavering anxious anxiety"
+    "breathy": _row(
+        "the voice is breathy and unsteady, as in tears or distress",
+        "breathless gasping winded tearful tears crying cry cries sob sobbing weeping trembling tremble shaky"
+        " shaking quavering anxious anxiety"
         " nervous distress distressed grief",
         "upset vulnerable vulnerability shaken emotional struggling frightened fearful afraid worried confused panic",
         "afford help support care vulnerability review frightened welfare gentle",
     ),
-    "slow": _row(
+    "blurred": _row(
         "the speech is slow and blurred",
         "slurred slur slurring slurs drowsy sluggish mumbled mumbling slow slowed slowly blurred",
         "disoriented confused confusion drunk intoxicated impaired sleepy unwell stroke weak unsteady",
@@ -107,19 +108,20 @@ TAGS: dict[str, TagWords] = {
         "sarcastic sarcasm mocking mockery mock ironic irony exaggerated pointed bitter scornful drawn sneering"
         " jeering",
         "insincere dissatisfied unhappy opposite annoyed joke joking meant earnest sincere displeased satisfied",
-        "declined dissatisfaction unhappy concern concerns complaint objection objections turned",
+        "declined decline refund refused dissatisfaction unhappy concern concerns complaint objection objections turned",
     ),
     "second_voice": _row(
         "a second voice is audible",
         "prompted prompting prompts coached coaching feeding dictating talked overheard bystander prompter",
         "voice voices another second else somebody someone person people third party background different others"
         " nearby instructing whispering faint beside together adjacent",
-        "private privacy alone verify coached nobody else hold scam safety concern",
+        "private privacy alone verify coached nobody else hold scam safety concern threatened"
+        " mistreated protect protection protective abuse",
     ),
     "background_noise": _row(
         "steady noise is behind the caller",
-        "traffic crowd engine wind machinery street background noisy surroundings",
-        "roadside road outdoors passing vehicle live moving driving workshop",
+        "traffic crowd engine wind machinery noisy surroundings",
+        "street background roadside road outdoors passing vehicle live moving driving workshop",
         "safe safety location away",
     ),
 }
@@ -142,6 +144,6 @@ EXCEPTIONAL = _stems(
     "emergency urgent immediately suspect suspected possible hazard incident danger distress fraud scam abuse duress"
     " rescue ambulance police hold pause suspend verify lock flag alert escalate decline concern frightened coached"
     " unaccounted child vulnerable vulnerability seem sign signs repeat again callback unclear evacuate welfare"
-    " dissatisfied objections human colleague clarifying question private"
+    " dissatisfied objections fire gas chemical evacuation human colleague clarifying question private"
 )
 """Words of an action that answers something out of the ordinary."""

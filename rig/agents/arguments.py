@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,17 @@ from adapters.dialect import ToolSpec
 from rig.agents.lexical import SpokenNumber, spoken_numbers, stem, stems, tokens
 
 MAX_STRING_CHARS = 200
+_MAX_WORDS = 10
+_HOUR = r"(?:\d{1,2}(?::\d\d)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+_WHEN = {
+    "time": re.compile(
+        rf"\b(?:noon|midnight|{_HOUR}(?: (?:fifteen|thirty|forty[ -]five))?"
+        r"(?: ?(?:[ap]\.?m\.?|o'?clock))?(?: (?:tonight|tomorrow|this (?:morning|afternoon|evening)|in the \w+))?)"
+        r"(?!\w)"
+    ),
+    "day": re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:today|tomorrow|tonight)\b"),
+    "week": re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"),
+}
 
 
 def required_arguments(tool: ToolSpec, words: str) -> dict[str, Any]:
@@ -64,14 +76,22 @@ def _nearest_number(words: str, about: str) -> SpokenNumber:
 
 
 def _string(name: str, about: str, words: str) -> str:
-    """A question of our own where one is asked for; else the words that follow the argument's name; else all."""
-    if "question" in stems(name) or "question" in tokens(name):
+    """A question of our own where one is asked for; a day or time where one is meant; else the words that follow the
+    argument's name; else all of them."""
+    wanted = set(tokens(about))
+    if "question" in wanted:
         return "Could you tell me a little more?"
-    said = tokens(words)
-    wanted = stems(name)
-    for at, word in enumerate(said):
-        if stem(word) in wanted:
-            rest = [later for later in said[at + 1 :] if later not in ("is", "number", "of", "the", "to")]
-            if rest:
-                return " ".join(rest[:4])[:MAX_STRING_CHARS]
+    for kind, pattern in _WHEN.items():
+        if kind in wanted and (found := pattern.search(words.lower())):
+            return found.group().strip()
+    named = stems(name)
+    sentence = re.split(r"[.!?](?:\s|$)", words)
+    for part in sentence:
+        pieces = part.split()
+        for at, word in enumerate(pieces):
+            rest = pieces[at + 1 :]
+            while rest and rest[0].lower().strip(",") in ("is", "number", "of", "the", "to", "as"):
+                rest = rest[1:]
+            if rest and stems(word) & named:
+                return " ".join(rest[:_MAX_WORDS]).strip(" ,;:")[:MAX_STRING_CHARS]
     return words.strip()[:MAX_STRING_CHARS]

@@ -16,21 +16,21 @@ from adapters.server import ReplyCall
 from rig.agents.acoustic_words import CLEAN, EXCEPTIONAL, ROUTINE, TAGS
 from rig.agents.arguments import required_arguments
 from rig.agents.lexical import stems, tokens
-from rig.agents.policy import Clause, clauses, nothing_wanted
-
-NO_ACTION = ""
-"""Stands for "call no tool" among the tools' names."""
+from rig.agents.policy import Clause, clauses, meant, nothing_wanted
 
 _STATES_NEEDED = 2
-_TAG_WEIGHT = 4.0
+_PLAIN_MATCH = 0.8
+"""A sentence without "if" is taken for a condition from here on."""
+_TAG_WEIGHT = 5.0
 _UNMET_WEIGHT = 1.5
+_MET_ABOVE = 2.1
+"""More than any clause counts that nothing heard has met."""
 _DEFAULT_WEIGHT = 1.0
 _OTHERWISE_WEIGHT = 2.0
 _WORDS_WEIGHT = 1.0
+_WORDS_WEIGHT_WONDERING = 0.5
 _CHARACTER_WEIGHT = 0.25
-_ANSWER_WEIGHT = 1.0
 _NAME_FACTOR = 2.0
-_LEAST_SCORE = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,13 @@ class _Menu:
     """The tools as bags of stems."""
 
     texts: Mapping[str, Mapping[str, float]]
-    """Tool name → stem → weight; `NO_ACTION` is none of them."""
+    """Tool name → stem → weight."""
+
+    def character(self, name: str) -> float:
+        """From -1 (an action for something out of the ordinary) to 1 (what was asked for)."""
+        text = self.texts[name].keys()
+        routine, exceptional = len(text & ROUTINE), len(text & EXCEPTIONAL)
+        return (routine - exceptional) / max(1, routine + exceptional)
 
     def pointed_at(self, text: frozenset[str]) -> dict[str, float]:
         """How far a text leads to each tool: shares that sum to 1, or nothing when it leads nowhere."""
@@ -66,28 +72,30 @@ def choose_action(
     menu = _menu(tools)
     said = stems(words)
     heard = sorted(tag for tag in tags if tag in TAGS)
-    scores = dict.fromkeys(menu.texts, 0.0)
-    idle = 0.0
+    stated = clauses(policy)
+    scores = {name: _CHARACTER_WEIGHT * menu.character(name) for name in menu.texts}
+    idle = _DEFAULT_WEIGHT if nothing_wanted(words) else 0.0
+    # Something unusual was heard and no policy says what it means: the words count for less.
+    wondering = bool(heard) and not stated
     for name, share in menu.pointed_at(said).items():
-        scores[name] += _WORDS_WEIGHT * share
-    for name, weights in menu.texts.items():
-        scores[name] += _CHARACTER_WEIGHT * _character(frozenset(weights))
-    parsed = clauses(policy)
-    answered = False
-    for clause in parsed:
-        weight, met_by_tag = _clause_weight(clause, said, heard)
-        answered = answered or met_by_tag
+        scores[name] += share * (_WORDS_WEIGHT_WONDERING if wondering else _WORDS_WEIGHT)
+    weights = [_clause_weight(clause, said, heard) for clause in stated]
+    if max(weights, default=0.0) > _MET_ABOVE:
+        # What was heard settles it: what the caller says and what is done by default step back.
+        weights = [weight if weight > _MET_ABOVE else 0.5 * weight for weight in weights]
+    for clause, weight in zip(stated, weights, strict=True):
         if clause.no_action:
             idle += weight
             continue
         for name, share in menu.pointed_at(clause.text).items():
             scores[name] += weight * share
-    if heard and not answered:
-        _add_answers(scores, menu, heard)
-    if nothing_wanted(words):
-        idle += _DEFAULT_WEIGHT
+    if wondering:
+        for name in scores:
+            scores[name] += _answers(stems(name), frozenset(menu.texts[name]), heard)
     best = max(sorted(scores), key=lambda name: scores[name])
-    if scores[best] < max(_LEAST_SCORE, idle):
+    # Without a policy and without anything heard, nothing out of the ordinary is done.
+    unprompted = not stated and not heard and menu.character(best) < 0
+    if unprompted or scores[best] <= max(0.0, idle):
         return None
     chosen = next(tool for tool in tools if tool.name == best)
     return ReplyCall(best, required_arguments(chosen, words))
@@ -106,7 +114,7 @@ def choose_option(options: Sequence[str], tags: frozenset[str]) -> str | None:
 
 def _menu(tools: Sequence[ToolSpec]) -> _Menu:
     names = {tool.name: stems(tool.name) for tool in tools}
-    texts = {tool.name: names[tool.name] | stems(tool.description) for tool in tools}
+    texts = {tool.name: names[tool.name] | meant(tool.description) for tool in tools}
     holders = Counter(word for text in texts.values() for word in text)
     rarity = {word: math.log(1.0 + len(texts) / count) for word, count in holders.items()}
     return _Menu(
@@ -117,24 +125,27 @@ def _menu(tools: Sequence[ToolSpec]) -> _Menu:
     )
 
 
-def _character(text: frozenset[str]) -> float:
-    """From -1 (an action for something out of the ordinary) to 1 (what was asked for)."""
-    routine, exceptional = len(text & ROUTINE), len(text & EXCEPTIONAL)
-    return (routine - exceptional) / max(1, routine + exceptional)
-
-
-def _clause_weight(clause: Clause, said: frozenset[str], heard: Sequence[str]) -> tuple[float, bool]:
-    """What a clause counts in this call, and whether something heard made it count."""
-    condition = clause.condition or (clause.text if _names_a_sound(clause.text) else frozenset())
+def _clause_weight(clause: Clause, said: frozenset[str], heard: Sequence[str]) -> float:
+    """What a clause counts in this call: much when it is met by something heard, below zero when that is missing."""
+    if clause.only:
+        if _names_a_sound(clause.condition):
+            return _DEFAULT_WEIGHT
+        return _DEFAULT_WEIGHT * (0.3 + 0.7 * _overlap(said, clause.condition | clause.text))
+    plainly = any(tag_match(tag, clause.stated) >= _PLAIN_MATCH for tag in TAGS)
+    condition = clause.condition or (clause.stated if plainly else frozenset())
     if not condition:
-        return (_OTHERWISE_WEIGHT if clause.otherwise else _DEFAULT_WEIGHT), False
+        return _OTHERWISE_WEIGHT if clause.otherwise else _DEFAULT_WEIGHT
     met = max((tag_match(tag, condition) for tag in heard), default=0.0)
     if met > 0:
-        return _TAG_WEIGHT * met, True
+        return _TAG_WEIGHT * met
     if _names_a_sound(condition):
-        return -_UNMET_WEIGHT, False
+        return -_UNMET_WEIGHT
     # A condition about the words themselves: met as far as the caller's words are in it.
-    return _DEFAULT_WEIGHT * (min(1.0, len(said & condition) / 2.0) - 0.5), False
+    return _DEFAULT_WEIGHT * (_overlap(said, condition) - 0.5)
+
+
+def _overlap(said: frozenset[str], text: frozenset[str]) -> float:
+    return min(1.0, len(said & text) / 2.0)
 
 
 def _names_a_sound(text: frozenset[str]) -> bool:
@@ -150,15 +161,15 @@ def tag_match(tag: str, text: frozenset[str]) -> float:
     return min(1.0, 0.4 * sounds + 0.2 * states + 0.2)
 
 
-def _add_answers(scores: dict[str, float], menu: _Menu, heard: Sequence[str]) -> None:
-    """No clause speaks of what was heard: tools do, by what they say and what such a cue usually calls for."""
-    for name, weights in menu.texts.items():
-        text = frozenset(weights)
-        best = 0.0
-        for tag in heard:
-            fit = 2.0 * tag_match(tag, text) + min(2, len(text & TAGS[tag].answers)) * 0.5
-            best = max(best, fit)
-        scores[name] += _ANSWER_WEIGHT * best
+def _answers(name: frozenset[str], text: frozenset[str], heard: Sequence[str]) -> float:
+    """How far a tool speaks of what was heard, or of what is usually done about it; its name says more than the rest."""
+    fits = []
+    for tag in heard:
+        row = TAGS[tag]
+        answering = min(2.0, 0.5 * len(text & row.answers) + 0.5 * len(name & row.answers))
+        hinting = min(2, len(text & (row.states - row.answers)))
+        fits.append(2.0 * tag_match(tag, text) + 0.8 * answering + 0.4 * hinting)
+    return max(fits)
 
 
 def _option_score(option: str, heard: Sequence[str]) -> float:

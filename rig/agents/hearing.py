@@ -28,24 +28,29 @@ class Limits:
     speech_range_db: float = 30.0
     """Frames within this of the loudest count as sound."""
     loud_dbfs: float = -19.5
-    """Level of the speech. Telephone speech is usually brought to about -23 dBFS (ITU-T P.56 active level -26 dBov)."""
+    """Level of the speech; telephone speech is usually brought to -26 to -20 dBov (active level, ITU-T P.56)."""
     quiet_dbfs: float = -27.0
-    child_f0_hz: float = 255.0
-    """Median pitch above which an unhurried, not loud voice is taken for a child's."""
-    high_f0_hz: float = 215.0
-    fast_onsets_per_s: float = 5.2
-    slow_onsets_per_s: float = 3.4
-    unvoiced_share: float = 0.2
-    """A whisper has fewer voiced frames than this among its sounding ones."""
-    tremor_cents: float = 28.0
-    swing_cents: float = 230.0
+    child_f0_hz: float = 240.0
+    """Median pitch above which a voice that is not raised is taken for a child's."""
+    lively_onsets_per_s: float = 4.5
+    """A loud voice of at least this pace is taken for alarmed or pressed."""
+    slow_onsets_per_s: float = 4.2
+    dull_high_share: float = 0.02
+    """Share of energy above 2.5 kHz; less, together with a slow pace, is blurred speech."""
+    whisper_clarity: float = 0.6
+    """Clarity is the 75th percentile of the pitch's strength over sounding frames: 1 for a pure voice, 0 for noise."""
+    breathy_clarity: float = 0.87
+    swing_cents: float = 235.0
+    unhurried_onsets_per_s: float = 5.0
     noise_flatness: float = 0.30
-    noise_s: float = 0.16
+    noise_s: float = 0.25
     cut_drop_db: float = 25.0
-    cut_level_db: float = 15.0
-    """A cut ends within this of the speech's level."""
-    second_voice_s: float = 0.45
-    floor_gap_db: float = 22.0
+    cut_level_db: float = 12.0
+    """A cut ends within this of the loud parts' level."""
+    second_voice_s: float = 0.25
+    least_beeps: int = 3
+    least_keys: int = 2
+    floor_gap_db: float = 18.0
     """Steady noise: the quietest tenth of the frames lies less than this below the speech."""
 
 
@@ -74,7 +79,7 @@ def hear(samples: Samples, rate_hz: int) -> Heard:
     measures = {
         **_level_measures(levels, sounding),
         **_rate_measures(levels, sounding),
-        **pitch.measures(track, levels, sounding),
+        **pitch.measures(track, sounding),
         **_noise_measures(frames, levels, rate_hz),
         **_ending_measures(samples, rate_hz),
         **found,
@@ -84,28 +89,32 @@ def hear(samples: Samples, rate_hz: int) -> Heard:
 
 def _tags(m: Mapping[str, float]) -> frozenset[str]:
     limits = LIMITS
-    whisper = m["voiced_share"] < limits.unvoiced_share and m["noise_s"] < limits.noise_s
-    loud = m["speech_dbfs"] > limits.loud_dbfs
-    fast = m["onsets_per_s"] > limits.fast_onsets_per_s
-    slow = m["onsets_per_s"] < limits.slow_onsets_per_s
-    high = m["f0_hz"] > limits.high_f0_hz
-    swinging = m["swing_cents"] > limits.swing_cents
-    tremor = m["tremor_cents"] > limits.tremor_cents
+    noise = m["noise_s"] >= limits.noise_s
+    keypad = m["keypad_digits"] >= limits.least_keys
+    steady_noise = m["floor_gap_db"] < limits.floor_gap_db and not noise
+    whisper = m["clarity"] < limits.whisper_clarity and not noise and not steady_noise
+    # Bursts and keys are louder than the caller, so they would stand for the caller's level.
+    loud = m["speech_dbfs"] > limits.loud_dbfs and not noise and not keypad
+    second = m["both_voices_s"] >= limits.second_voice_s and not keypad
+    child = m["f0_hz"] > limits.child_f0_hz and not loud and not whisper
+    blurred = m["high_share"] < limits.dull_high_share and m["onsets_per_s"] < limits.slow_onsets_per_s
+    breathy = m["clarity"] < limits.breathy_clarity and not (noise or whisper or second or steady_noise)
+    drawn_out = m["swing_cents"] > limits.swing_cents and m["onsets_per_s"] < limits.unhurried_onsets_per_s
     checks = {
-        "beeping": m["tone_beeps"] >= 2,
-        "keypad": m["keypad_digits"] >= 2,
-        "noise_burst": m["noise_s"] >= limits.noise_s,
-        "cut_off": m["cut"] > 0,
+        "beeping": m["tone_beeps"] >= limits.least_beeps,
+        "keypad": keypad,
+        "noise_burst": noise,
+        "cut_off": m["cut"] > 0 and not noise and not keypad,
         "loud": loud,
+        "agitated": loud and m["onsets_per_s"] > limits.lively_onsets_per_s,
         "whispered": whisper,
         "quiet": m["speech_dbfs"] < limits.quiet_dbfs,
-        "child_voice": not loud and not whisper and not tremor and m["f0_hz"] > limits.child_f0_hz,
-        "agitated": (fast and loud) or (loud and high) or (fast and tremor),
-        "trembling": tremor and not swinging,
-        "slow": slow and not swinging and not tremor and not whisper,
-        "exaggerated": swinging and not whisper,
-        "second_voice": m["other_voice_s"] >= limits.second_voice_s and m["tone_beeps"] < 2,
-        "background_noise": m["floor_gap_db"] < limits.floor_gap_db and m["noise_s"] < limits.noise_s,
+        "child_voice": child,
+        "blurred": blurred,
+        "breathy": breathy,
+        "exaggerated": drawn_out and not (child or blurred or breathy or second or whisper),
+        "second_voice": second,
+        "background_noise": steady_noise,
     }
     return frozenset(tag for tag, met in checks.items() if met)
 
@@ -151,7 +160,11 @@ def _noise_measures(frames: Samples, levels: Samples, rate_hz: int) -> dict[str,
     band = power[:, (hertz >= 500) & (hertz <= 3400)] + 1e-12
     flatness = np.exp(np.mean(np.log(band), axis=1)) / np.mean(band, axis=1)
     loud = levels > float(levels.max()) - 15.0
-    return {"noise_s": _longest_run(_smoothed(flatness, 5) * loud > LIMITS.noise_flatness) * HOP_S}
+    high = np.sum(power[:, hertz > 2500], axis=1) / (np.sum(power, axis=1) + 1e-12)
+    return {
+        "noise_s": _longest_run(_smoothed(flatness, 5) * loud > LIMITS.noise_flatness) * HOP_S,
+        "high_share": float(np.mean(high[levels > float(levels.max()) - 25.0])),
+    }
 
 
 def _smoothed(values: Samples, width: int) -> Samples:
@@ -170,7 +183,7 @@ def _ending_measures(samples: Samples, rate_hz: int) -> dict[str, float]:
     levels = 10.0 * np.log10(np.mean(np.square(blocks), axis=1) + 1e-12)
     speech = float(np.percentile(levels, 90))
     last = int(np.flatnonzero(levels > speech - 35.0)[-1])
-    before = float(np.mean(levels[max(0, last - 6) : last]))
-    after = float(np.max(levels[last + 2 :], initial=-120.0))
+    before = float(np.mean(levels[max(0, last - 2) : last + 1]))
+    after = float(np.max(levels[last + 1 :], initial=-120.0))
     cut = before > speech - LIMITS.cut_level_db and before - after > LIMITS.cut_drop_db
     return {"cut": float(cut)}

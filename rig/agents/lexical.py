@@ -23,6 +23,7 @@ _STOP = frozenset(
     )
 )
 _SUFFIXES = (
+    "ically",
     "ations",
     "ation",
     "ments",
@@ -38,7 +39,7 @@ _SUFFIXES = (
     "ed",
     "ers",
 )
-_MORE_SUFFIXES = ("er", "es", "ly", "al", "ful", "s", "e", "y")
+_MORE_SUFFIXES = ("ic", "er", "es", "ly", "al", "ful", "s", "e", "y")
 _SHORTEST_STEM = 3
 
 _UNITS = _words(

@@ -19,9 +19,13 @@ _FRAME_S = 0.04
 _VOICED = 0.55
 """Least height of the autocorrelation's peak for a voiced frame."""
 _OCTAVE_COST = 0.03
+_REST_SHARE = 0.1
+_SECOND_VOICED = 0.6
 _LEAST_RUN_S = 0.08
-_OTHER_VOICE_CENTS = 450.0
-_OTHER_VOICE_DB = 5.0
+_JUMP_CENTS = 120.0
+_FARTHEST_CENTS = 900.0
+_LEAST_MOVEMENT_FRAMES = 60
+_LEAST_VOICED_FRAMES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Track:
 
     f0_hz: Samples
     strength: Samples
+    second: NDArray[np.bool_]
+    """A second pitch is there at the same time."""
     hop_s: float
 
 
@@ -39,7 +45,7 @@ def track(samples: Samples, rate_hz: int, hop_s: float) -> Track:
     low = _decimated(samples, rate_hz, low_rate_hz)
     width, hop = round(_FRAME_S * low_rate_hz), round(hop_s * low_rate_hz)
     if low.size < width:
-        return Track(np.zeros(0), np.zeros(0), hop_s)
+        return Track(np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool), hop_s)
     frames = np.lib.stride_tricks.sliding_window_view(low, width)[::hop]
     window = np.hanning(width + 2)[1:-1]
     size = 1024
@@ -57,7 +63,38 @@ def track(samples: Samples, rate_hz: int, hop_s: float) -> Track:
     rows = np.arange(area.shape[0])
     strength = np.clip(peaks[rows, best], 0.0, 1.0)
     f0 = low_rate_hz / (shortest + best + _parabola(area, rows, best))
-    return Track(np.where(strength > _VOICED, f0, 0.0), strength, hop_s)
+    f0 = np.where(strength > _VOICED, f0, 0.0)
+    return Track(f0, strength, _second_pitch(low, f0, low_rate_hz, hop_s), hop_s)
+
+
+def _second_pitch(samples: Samples, f0_hz: Samples, rate_hz: int, hop_s: float) -> NDArray[np.bool_]:
+    """Frames whose remainder, once the main pitch is combed out, has a clear pitch of its own."""
+    hop, width = round(hop_s * rate_hz), round(_FRAME_S * rate_hz)
+    longest = int(rate_hz / LOWEST_HZ)
+    found = np.zeros(f0_hz.size, dtype=bool)
+    window = np.hanning(width + 2)[1:-1]
+    own = np.fft.irfft(np.square(np.abs(np.fft.rfft(window, 1024))))[:width]
+    for at in np.flatnonzero(f0_hz).tolist():
+        period = rate_hz / float(f0_hz[at])
+        start = at * hop
+        if start < longest + 2:
+            continue
+        places = start + np.arange(width) - period
+        frame = samples[start : start + width]
+        whole = np.floor(places).astype(int)
+        share = places - whole
+        rest = (frame - (samples[whole] * (1 - share) + samples[whole + 1] * share)) * window
+        energy = float(np.sum(np.square(rest)))
+        if energy < _REST_SHARE * float(np.sum(np.square(frame * window))):
+            continue
+        lags = np.fft.irfft(np.square(np.abs(np.fft.rfft(rest, 1024))))[:width]
+        normal = lags / (lags[0] + 1e-12) / (own / own[0])
+        low, high = int(rate_hz / HIGHEST_HZ), longest + 1
+        best = low + int(np.argmax(normal[low:high]))
+        ratio = max(best / period, period / best)
+        unrelated = abs(ratio - round(ratio)) > 0.12
+        found[at] = unrelated and normal[best] > _SECOND_VOICED
+    return found
 
 
 def _parabola(area: Samples, rows: NDArray[np.intp], best: NDArray[np.intp]) -> Samples:
@@ -77,63 +114,61 @@ def _decimated(samples: Samples, rate_hz: int, low_rate_hz: int) -> Samples:
     return np.asarray(np.interp(at, np.arange(samples.size), band))
 
 
-def measures(found: Track, levels: Samples, sounding: NDArray[np.bool_]) -> dict[str, float]:
-    """Median pitch, share of voiced frames, tremor, slow swing, and seconds in which another voice is audible.
+def measures(found: Track, sounding: NDArray[np.bool_]) -> dict[str, float]:
+    """Median pitch, clarity of the voice, slow swing of the pitch, and seconds in which two voices sound at once.
 
-    `levels` (dBFS) and `sounding` are per hop, as long as the track or a little longer.
+    `sounding` is per hop, as long as the track or a little longer.
     """
-    size = min(found.f0_hz.size, levels.size)
-    f0, levels, sounding = found.f0_hz[:size], levels[:size], sounding[:size]
+    size = min(found.f0_hz.size, sounding.size)
+    f0, sounding = found.f0_hz[:size], sounding[:size]
     voiced = (f0 > 0) & sounding
-    share = int(np.count_nonzero(voiced)) / max(1, int(np.count_nonzero(sounding)))
-    if np.count_nonzero(voiced) < 10:
-        zeros = dict.fromkeys(("tremor_cents", "swing_cents", "other_voice_s"), 0.0)
-        return {"f0_hz": 0.0, "voiced_share": share, **zeros}
-    median = float(np.median(f0[voiced]))
-    cents = np.where(voiced, 1200.0 * np.log2(np.maximum(f0, 1.0) / median), np.nan)
-    runs = _runs(voiced, round(_LEAST_RUN_S / found.hop_s))
-    return {
-        "f0_hz": median,
-        "voiced_share": share,
-        "tremor_cents": _tremor(cents, runs, found.hop_s),
-        "swing_cents": _swing(cents),
-        "other_voice_s": _other_voice_s(cents, levels, runs, found.hop_s),
+    result = {
+        "f0_hz": 0.0,
+        "clarity": float(np.percentile(found.strength[:size][sounding], 75)),
+        "swing_cents": 0.0,
+        "both_voices_s": float(np.count_nonzero(found.second[:size] & sounding)) * found.hop_s,
     }
+    if np.count_nonzero(voiced) >= _LEAST_VOICED_FRAMES:
+        median = float(np.median(f0[voiced]))
+        cents = np.where(voiced, 1200.0 * np.log2(np.maximum(f0, 1.0) / median), np.nan)
+        runs = _smooth_runs(cents, voiced, round(_LEAST_RUN_S / found.hop_s))
+        result |= {"f0_hz": median, "swing_cents": _swing(cents, runs, found.hop_s)}
+    return result
 
 
-def _runs(flags: NDArray[np.bool_], least: int) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
-    pairs = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-    return [(start, stop) for start, stop in pairs if stop - start >= least]
+def _smooth_runs(cents: Samples, voiced: NDArray[np.bool_], least: int) -> list[tuple[int, int]]:
+    """Runs of at least `least` voiced frames without a jump of the pitch, near enough to the median to be trusted."""
+    trusted = voiced & (np.abs(np.nan_to_num(cents)) < _FARTHEST_CENTS)
+    jumps = np.abs(np.diff(np.nan_to_num(cents), prepend=0.0)) > _JUMP_CENTS
+    runs: list[tuple[int, int]] = []
+    start = -1
+    for at in range(trusted.size + 1):
+        inside = at < trusted.size and bool(trusted[at])
+        if start >= 0 and (not inside or jumps[at]):
+            if at - start >= least:
+                runs.append((start, at))
+            start = -1
+        if start < 0 and inside:
+            start = at
+    return runs
 
 
-def _tremor(cents: Samples, runs: list[tuple[int, int]], hop_s: float) -> float:
-    """RMS of the pitch's movement faster than about 4 Hz, within voiced runs of 0.2 s and more."""
-    width = round(0.2 / hop_s)
-    moves = []
-    for start, stop in runs:
-        if stop - start < width:
-            continue
-        piece = cents[start + 2 : stop - 2]
-        if np.max(np.abs(np.diff(piece)), initial=0.0) > 200.0:
-            continue
-        at = np.linspace(-1.0, 1.0, piece.size)
-        moves.append(piece - np.polyval(np.polyfit(at, piece, 2), at))
-    return float(np.sqrt(np.mean(np.square(np.concatenate(moves))))) if moves else 0.0
+def _swing(cents: Samples, runs: list[tuple[int, int]], hop_s: float) -> float:
+    """Height in cents of the strongest regular movement of the pitch between 0.8 and 1.6 Hz, level course taken off."""
+    moves = [cents[start:stop] for start, stop in runs]
+    times = [np.arange(start, stop, dtype=np.float64) * hop_s for start, stop in runs]
+    return _regular_movement(moves, times, 0.8, 1.6)
 
 
-def _swing(cents: Samples) -> float:
-    """Half the distance between the 10th and 90th percentile of the pitch, cents."""
-    known = cents[~np.isnan(cents)]
-    return float(np.percentile(known, 90) - np.percentile(known, 10)) / 2.0
-
-
-def _other_voice_s(cents: Samples, levels: Samples, runs: list[tuple[int, int]], hop_s: float) -> float:
-    """Seconds of voiced runs that are both weaker than the caller and far from the caller's pitch."""
-    voiced_level = float(np.median(levels[~np.isnan(cents)]))
-    frames = 0
-    for start, stop in runs:
-        far = abs(float(np.median(cents[start:stop]))) > _OTHER_VOICE_CENTS
-        if far and float(np.mean(levels[start:stop])) < voiced_level - _OTHER_VOICE_DB:
-            frames += stop - start
-    return frames * hop_s
+def _regular_movement(moves: list[Samples], times: list[Samples], low_hz: float, high_hz: float) -> float:
+    """Least-squares height of the best sine in a band, over pieces of a contour."""
+    if sum(piece.size for piece in moves) < _LEAST_MOVEMENT_FRAMES:
+        return 0.0
+    moved, at = np.concatenate(moves), np.concatenate(times)
+    best = 0.0
+    for hertz in np.arange(low_hz, high_hz, 0.1):
+        phase = 2 * np.pi * hertz * at
+        basis = np.stack((np.cos(phase), np.sin(phase), np.ones_like(at), at - at.mean()), axis=1)
+        fitted, *_ = np.linalg.lstsq(basis, moved, rcond=None)
+        best = max(best, float(np.hypot(fitted[0], fitted[1])))
+    return best

@@ -15,12 +15,11 @@ MAX_POLICY_CHARS = 20_000
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|;\s+(?=if\b|when\b|otherwise\b|in case\b)", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|when|whenever|where|in case|as soon as|should)\b", re.IGNORECASE)
-_ONLY_IF = re.compile(r"\b(?:only (?:if|when|where|once|after)|unless|as long as|provided)\b", re.IGNORECASE)
+_ONLY_IF = re.compile(r"\b(?:only (?:if|when|where|once|after|on|at|upon)|unless|as long as|provided)\b", re.IGNORECASE)
 _BREAK = re.compile(r"\s*(?:[,;:]|\s[-–—]+\s|[–—])\s*")
-_LEFT_OUT = re.compile(
-    r"\b(?:do not|don't|never|must not|may not|cannot|rather than|instead of|before|without|and not|not)\b[^,;:–—.]*",
-    re.IGNORECASE,
-)
+_NEGATION = re.compile(r"\b(?:do not|don't|never|must not|may not|cannot|not|nothing|no|none)\b", re.IGNORECASE)
+_STRONG_BREAK = re.compile(r"\s*(?:[;:.]|\s[-–—]+\s|[–—]|,?\s+\b(?:and|but)\b)\s*", re.IGNORECASE)
+_POSTPONED = re.compile(r"\b(?:rather than|instead of|before|without|until|because|since)\b.*$", re.IGNORECASE)
 _PERMISSION = re.compile(r"\b(?:may additionally|permitted|never required|is optional)\b", re.IGNORECASE)
 _NO_ACTION = re.compile(
     r"\b(?:needs? no (?:action|tool|step)|no (?:action|tool|step|entry|change) (?:is )?(?:needed|taken|required)"
@@ -42,17 +41,16 @@ class Clause:
 
     text: frozenset[str]
     """Stems that lead to a tool."""
+    stated: frozenset[str]
+    """All stems of the sentence it was taken from."""
     condition: frozenset[str]
     """Stems of the condition, with those of the action where the two cannot be told apart; empty by default."""
     no_action: bool
     """It says that nothing is to be done."""
     otherwise: bool
     """It says what is done when no other clause applies."""
-
-    @property
-    def conditional(self) -> bool:
-        """True when it applies in some calls only."""
-        return bool(self.condition)
+    only: bool
+    """The condition restricts what is done as a rule ("… only if …")."""
 
 
 def clauses(policy: str | None) -> list[Clause]:
@@ -64,19 +62,19 @@ def clauses(policy: str | None) -> list[Clause]:
             continue
         only_if = _ONLY_IF.search(sentence)
         if only_if:
-            found.append(_clause(sentence[: only_if.start()], ""))
+            found.append(_clause(sentence[: only_if.start()], sentence[only_if.end() :], sentence, only=True))
             continue
         started = _CONDITION.search(sentence)
         if not started:
-            found.append(_clause(sentence, ""))
+            found.append(_clause(sentence, "", sentence))
             continue
         before, rest = sentence[: started.start()], sentence[started.end() :]
         if _BREAK.search(rest):
             if stems(before):
-                found.append(_clause(before, ""))
-            found.append(_clause(_consequence(rest), rest))
+                found.append(_clause(before, "", before))
+            found.append(_clause(_consequence(rest), rest, sentence))
         else:
-            found.append(_clause(before, rest))
+            found.append(_clause(before, rest, sentence))
     return [clause for clause in found if clause.text or clause.no_action]
 
 
@@ -85,16 +83,32 @@ def nothing_wanted(words: str) -> bool:
     return _NOTHING_WANTED.search(" ".join(tokens(words))) is not None
 
 
+def meant(text: str) -> frozenset[str]:
+    """Stems of what a text says is done, without what it forbids, denies or postpones.
+
+    A denial holds from its own part of the sentence up to the next "and", "but", dash, colon or semicolon.
+    """
+    kept = []
+    for piece in _STRONG_BREAK.split(text):
+        for part in piece.split(","):
+            if _NEGATION.search(part):
+                break
+            kept.append(_POSTPONED.sub(" ", part))
+    return stems(" ".join(kept))
+
+
 def _consequence(rest: str) -> str:
     """What follows the condition's first break, or all of it when nothing of use follows."""
     parts = _BREAK.split(rest, maxsplit=1)
-    return parts[1] if len(parts) > 1 and stems(_LEFT_OUT.sub(" ", parts[1])) else rest
+    return parts[1] if len(parts) > 1 and meant(parts[1]) else rest
 
 
-def _clause(action: str, condition: str) -> Clause:
+def _clause(action: str, condition: str, sentence: str, *, only: bool = False) -> Clause:
     return Clause(
-        text=stems(_LEFT_OUT.sub(" ", action)),
+        text=meant(action),
+        stated=stems(sentence),
         condition=stems(condition),
         no_action=_NO_ACTION.search(action) is not None,
         otherwise=not condition and re.search(r"\botherwise\b", action, re.IGNORECASE) is not None,
+        only=only,
     )

@@ -9,7 +9,8 @@ Samples = NDArray[np.float64]
 
 _FRAME_S = 0.04
 _HOP_S = 0.02
-_LOWEST_HZ = 600.0
+_LOWEST_HZ = 880.0
+"""Below, a harmonic inside a vowel's first formant looks like a tone."""
 _HIGHEST_HZ = 3900.0
 _PEAK_SHARE = 0.35
 """A tone holds at least this share of its frame's energy between 500 and 4000 Hz, within 50 Hz."""
