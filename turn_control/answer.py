@@ -29,6 +29,7 @@ from captures.events import (
 from captures.frames import ClosedBy
 from turn_control.calls import CallBook
 from turn_control.limits import Limits
+from turn_control.notes import Notes
 
 Content = ToolCallStarted | ToolCallArguments | ToolCall | TextDelta | TranscriptDelta | AudioDelta
 """Events that are a part of an answer."""
@@ -50,12 +51,14 @@ class Verdict:
 class AnswerTracker:
     """Follows one turn of one session and decides its ending."""
 
-    def __init__(self, capabilities: Capabilities, limits: Limits) -> None:
+    def __init__(self, capabilities: Capabilities, limits: Limits, notes: Notes) -> None:
+        """What a reader of the record should know, and no field of it says, goes into `notes`."""
         self._waits = capabilities.waits_for_tool_result
         self._grace_ns = round(capabilities.late_call_grace_s * 1e9)
         self._quiet_ns = round(limits.quiet_s * 1e9)
         self._limits = limits
-        self._calls = CallBook(limits, self.warn)
+        self._notes = notes
+        self._calls = CallBook(limits, notes)
         self._marks: dict[Mark, int] = {}
         self._caller_done_ns: int | None = None
         self._last_content_ns: int | None = None
@@ -65,7 +68,6 @@ class AnswerTracker:
         self._failure: tuple[int, Failed | Refused] | None = None
         self._closed: ClosedBy | None = None
         self._verdict: Verdict | None = None
-        self.warnings: list[str] = []
 
     # --- what happened
 
@@ -90,29 +92,23 @@ class AnswerTracker:
             if self._last_content_ns is None or self._caller_done_ns is None:
                 self._marks[Mark.SERVER_SPEECH_STOPPED] = t_ns
         elif isinstance(event, Warned):
-            self.warn(f"{event.code}: {event.message}")
+            self._notes.add(f"{event.code}: {event.message}")
             if self._caller_done_ns is not None and self._complaint is None:
                 self._complaint = event
         elif isinstance(event, Interrupted) and self._last_content_ns is not None:
-            self.warn("the agent's speech was interrupted")
+            self._notes.add("the agent's speech was interrupted")
 
     def closed(self, closed: ClosedBy) -> None:
         """The connection has ended."""
         if self._closed is None:
             self._closed = closed
 
-    def warn(self, message: str) -> None:
-        """Keep a note for the record; bounded, and each only once."""
-        shown = message[:_SHOWN_CHARS]
-        if shown not in self.warnings and len(self.warnings) < self._limits.max_warnings:
-            self.warnings.append(shown)
-
     def _take_content(self, t_ns: int, event: Content) -> None:
         if self._end is not None:
             if self._end_is_early:
                 self._end = None  # that answer was to half a question; this one goes on
             elif t_ns > self._end[0] + self._grace_ns:
-                self.warn(f"{type(event).__name__} after the end of the answer is not kept")
+                self._notes.add(f"{type(event).__name__} after the end of the answer is not kept")
                 return
         self._last_content_ns = t_ns
         self._marks.setdefault(Mark.FIRST_EVENT, t_ns)
@@ -124,7 +120,7 @@ class AnswerTracker:
         elif isinstance(event, ToolCallStarted | ToolCallArguments | ToolCall):
             self._calls.feed(t_ns, event)
             if isinstance(event, ToolCall) and self._caller_done_ns is None:
-                self.warn("a tool call came before the end of the caller's turn; the audio stopped there")
+                self._notes.add("a tool call came before the end of the caller's turn; the audio stopped there")
                 self.caller_done(t_ns)
 
     def _take_end(self, t_ns: int, event: AnswerEnded) -> None:
@@ -132,7 +128,7 @@ class AnswerTracker:
             return
         early = self._caller_done_ns is None
         if early and self._last_content_ns is None:
-            self.warn("an end of an answer without content came while the caller was speaking; it ended nothing")
+            self._notes.add("an end of an answer without content came while the caller was speaking; it ended nothing")
             return
         self._marks.setdefault(Mark.FIRST_EVENT, t_ns)
         self._end, self._end_is_early = (t_ns, event), early

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from captures.capture import ObservedCall
 from captures.events import ToolCall, ToolCallArguments, ToolCallStarted
 from turn_control.limits import Limits
+from turn_control.notes import Notes
 
 
 class _Draft:
@@ -39,11 +40,11 @@ class _Draft:
 
 
 class CallBook:
-    """Calls of one answer. What lies past a limit is dropped and said through `warn`."""
+    """Calls of one answer. What lies past a limit is dropped and noted."""
 
-    def __init__(self, limits: Limits, warn: Callable[[str], None]) -> None:
+    def __init__(self, limits: Limits, notes: Notes) -> None:
         self._limits = limits
-        self._warn = warn
+        self._notes = notes
         self._drafts: dict[str, _Draft] = {}
         self.last_complete_ns: int | None = None
 
@@ -68,7 +69,7 @@ class CallBook:
             draft.fragments, draft.arguments = [event.arguments_json], event.arguments
             if len(event.arguments_json) > self._limits.max_text_chars:
                 draft.fragments, draft.arguments = [event.arguments_json[: self._limits.max_text_chars]], None
-                self._warn(f"arguments of call {event.call_id} cut at {self._limits.max_text_chars} characters")
+                self._notes.add(f"arguments of call {event.call_id} cut at {self._limits.max_text_chars} characters")
 
     def calls(self) -> tuple[ObservedCall, ...]:
         """All calls, the lowest output index first; equal ones in order of arrival."""
@@ -79,7 +80,7 @@ class CallBook:
         draft = self._drafts.get(call_id)
         if draft is None:
             if len(self._drafts) >= self._limits.max_calls:
-                self._warn(f"more than {self._limits.max_calls} calls: the others are not kept")
+                self._notes.add(f"more than {self._limits.max_calls} calls: the others are not kept")
                 return None
             draft = self._drafts[call_id] = _Draft(call_id, output_index)
         return draft

@@ -74,6 +74,7 @@ class ClipPlayer:
         if self._scheduled is not None and self._stopped_ns is None:
             self._stopped_ns = t_ns
             self._scheduled.cancel()
+            self._scheduled = None
 
     def turn_taken(self, t_ns: int) -> None:
         """The peer ended the caller's turn, or began to answer it, at `t_ns`: no more trailing silence.

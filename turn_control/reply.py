@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from captures.events import AudioDelta, InputTranscript, TextDelta, TimedEvent, TranscriptDelta, Usage
 from turn_control.limits import Limits
+from turn_control.notes import Notes
 
 
 class _Words:
-    def __init__(self, limit: int, warn: Callable[[str], None], what: str) -> None:
+    def __init__(self, limit: int, notes: Notes, what: str) -> None:
         self._parts: list[str] = []
         self._room = limit
-        self._warn = warn
+        self._notes = notes
         self._what = what
 
     def add(self, text: str) -> None:
         self._parts.append(text[: self._room])
         if len(text) > self._room:
-            self._warn(f"{self._what} cut: it passed the limit of characters kept")
+            self._notes.add(f"{self._what} cut: it passed the limit of characters kept")
         self._room = max(0, self._room - len(text))
 
     def joined(self, between: str = "") -> str:
@@ -29,18 +29,18 @@ class _Words:
 class Reply:
     """Collects what an agent says in one turn."""
 
-    def __init__(self, limits: Limits, warn: Callable[[str], None]) -> None:
+    def __init__(self, limits: Limits, notes: Notes) -> None:
         self.pieces: list[tuple[int, bytes]] = []
         """Audio as it arrived: (stamp in monotonic ns, PCM16 bytes)."""
         self.rate_hz: int | None = None
         """Of the audio; None when there was none."""
         self.usage: dict[str, Any] | None = None
-        self._warn = warn
+        self._notes = notes
         self._audio_room = limits.max_reply_bytes
-        self._text = _Words(limits.max_text_chars, warn, "reply text")
-        self._transcript = _Words(limits.max_text_chars, warn, "reply transcript")
-        self._heard = _Words(limits.max_text_chars, warn, "input transcript")
-        self._heard_parts = _Words(limits.max_text_chars, warn, "input transcript")
+        self._text = _Words(limits.max_text_chars, notes, "reply text")
+        self._transcript = _Words(limits.max_text_chars, notes, "reply transcript")
+        self._heard = _Words(limits.max_text_chars, notes, "input transcript")
+        self._heard_parts = _Words(limits.max_text_chars, notes, "input transcript")
         self._heard_any = False
 
     def feed(self, timed: TimedEvent) -> None:
@@ -81,10 +81,12 @@ class Reply:
         if self.rate_hz is None:
             self.rate_hz = event.rate_hz
         if event.rate_hz != self.rate_hz:
-            self._warn(f"reply audio changed its rate from {self.rate_hz} to {event.rate_hz} Hz; the rest is dropped")
+            self._notes.add(
+                f"reply audio changed its rate from {self.rate_hz} to {event.rate_hz} Hz; the rest is dropped"
+            )
         elif len(event.pcm) > self._audio_room:
             self._audio_room = 0
-            self._warn("reply audio passed the limit of bytes kept; the rest is dropped")
+            self._notes.add("reply audio passed the limit of bytes kept; the rest is dropped")
         else:
             self._audio_room -= len(event.pcm)
             self.pieces.append((t_ns, event.pcm))

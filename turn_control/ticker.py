@@ -44,7 +44,16 @@ class Scheduled:
         """Never call it again; safe at any time, more than once, and from inside the callback."""
         if self.active:
             self.active = False
+            self.tick, self.failed = _nothing, _nothing_failed  # a heap entry must not keep a finished turn alive
             self._ticker.forget_one()
+
+
+def _nothing() -> None:
+    return None
+
+
+def _nothing_failed(error: Exception) -> None:
+    """Stands in for the callback of a cancelled stream, which is never called."""
 
 
 class Ticker:
@@ -132,8 +141,9 @@ class Ticker:
             try:
                 due_ns = scheduled.tick()
             except Exception as error:  # noqa: BLE001 - one turn's fault must not stop the others; it is handed on
+                failed = scheduled.failed
                 scheduled.cancel()
-                scheduled.failed(error)
+                failed(error)
                 continue
             if due_ns is None:
                 scheduled.cancel()

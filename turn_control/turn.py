@@ -23,6 +23,7 @@ from captures.events import (
 from captures.frames import ClosedBy
 from turn_control.answer import AnswerTracker, Content, Verdict
 from turn_control.limits import Limits
+from turn_control.notes import Notes
 from turn_control.pacing import Lateness
 from turn_control.player import ClipPlayer
 from turn_control.reply import Reply
@@ -126,8 +127,9 @@ class _Turn:
         self._clock = clock
         self._pace = pace
         self._detects = mode is not TurnMode.MANUAL
-        self._tracker = AnswerTracker(session.dialect.capabilities, limits)
-        self._reply = Reply(limits, self._tracker.warn)
+        self._notes = Notes(limits.max_warnings)
+        self._tracker = AnswerTracker(session.dialect.capabilities, limits, self._notes)
+        self._reply = Reply(limits, self._notes)
         self._player: ClipPlayer | None = None
         if isinstance(turn, SpokenTurn):
             self._player = ClipPlayer(
@@ -168,7 +170,9 @@ class _Turn:
                 self._player.stop(self._clock.now_ns())
             if self._timer is not None:
                 self._timer.cancel()
-        return self._record(verdict)
+        record = self._record(verdict)
+        self._player = None  # it refers back to this turn: the two would wait for the garbage collector
+        return record
 
     def refused(self, message: str) -> TurnRecord:
         """The record of a turn that was never played."""
@@ -253,7 +257,7 @@ class _Turn:
             reply_transcript=self._reply.transcript,
             input_transcript=self._reply.input_transcript,
             usage=self._reply.usage,
-            warnings=tuple(self._tracker.warnings),
+            warnings=self._notes.kept(),
             closed=self._session.closed,
         )
 

@@ -13,6 +13,7 @@ from captures.capture import Ending
 from captures.frames import ClosedBy
 from turn_control.answer import AnswerTracker
 from turn_control.limits import Limits
+from turn_control.notes import Notes
 
 _ABLE = Capabilities(
     text_twin=True,
@@ -51,7 +52,7 @@ _STEPS = st.lists(st.tuples(st.integers(0, 3_000_000_000), _EVENTS), max_size=25
 @settings(max_examples=150)
 @given(_STEPS, st.booleans(), st.sampled_from([0.0, 0.5]))
 def test_any_order_of_events_has_exactly_one_ending(steps, waits, grace_s):
-    tracker = AnswerTracker(replace(_ABLE, waits_for_tool_result=waits, late_call_grace_s=grace_s), Limits())
+    tracker = AnswerTracker(replace(_ABLE, waits_for_tool_result=waits, late_call_grace_s=grace_s), Limits(), Notes(50))
     now_ns, endings = 0, set()
     for gap_ns, what in steps:
         now_ns += gap_ns
@@ -78,7 +79,7 @@ def test_any_order_of_events_has_exactly_one_ending(steps, waits, grace_s):
 
 
 def test_b02_fragments_that_interleave_stay_with_their_calls():
-    tracker = AnswerTracker(_ABLE, Limits())
+    tracker = AnswerTracker(_ABLE, Limits(), Notes(50))
     steps = [
         ev.ToolCallStarted("c1", "get_weather", 0),
         ev.ToolCallStarted("c2", "get_time", 1),
@@ -96,8 +97,9 @@ def test_b02_fragments_that_interleave_stay_with_their_calls():
 
 
 def test_calls_and_their_arguments_are_bounded():
-    tracker = AnswerTracker(_ABLE, Limits(max_calls=2, max_text_chars=10))
+    notes = Notes(50)
+    tracker = AnswerTracker(_ABLE, Limits(max_calls=2, max_text_chars=10), notes)
     for index in range(5):
         tracker.feed(ev.TimedEvent(index, ev.ToolCall(str(index), "t", "x" * 50, {}, index)))
     assert [(one.arguments_json, one.arguments) for one in tracker.calls()] == [("x" * 10, None)] * 2
-    assert "more than 2 calls: the others are not kept" in tracker.warnings
+    assert "more than 2 calls: the others are not kept" in notes.kept()

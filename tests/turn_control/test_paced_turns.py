@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from captures.capture import Capture, Condition, Ending, Mark
 from captures.clock import LoopClock
 from captures.latency import latencies
 from transports.memory import MemoryTransport
+from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
 from turn_control.turn import SpokenTurn, TextTurn, TurnRecord, play_turn
 
@@ -284,3 +287,31 @@ def test_a_fault_in_sending_reaches_the_caller_of_the_turn(virtual, scripted_pee
 
     with pytest.raises(OSError, match="no such device"):
         virtual(main)
+
+
+def test_a_finished_turn_and_its_session_need_no_garbage_collector(virtual, scripted_peer, stage):
+    async def main() -> tuple[TurnRecord, weakref.ref[Session]]:
+        peer = scripted_peer([ANSWER])
+        scene = await stage(peer)
+        record = await scene.play(SpokenTurn(clip_of(scene, 1.0)))
+        await scene.session.close()
+        peer.wire = scene.session._transport = None  # the test's own two ends hold each other
+        return record, weakref.ref(scene.session)
+
+    gc.collect()
+    gc.disable()
+    try:
+        record, session = virtual(main)
+        assert record.ending is Ending.CALLED
+        assert session() is None
+    finally:
+        gc.enable()
+
+
+def test_full_collections_are_put_off_and_settings_restored():
+    before = gc.get_threshold()
+    with no_full_collections():
+        assert gc.isenabled()
+        assert gc.get_threshold()[:2] == before[:2]
+        assert gc.get_threshold()[2] >= 10**9
+    assert gc.get_threshold() == before
