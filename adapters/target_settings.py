@@ -64,3 +64,18 @@ def secret_values(headers: Mapping[str, str], query: str = "") -> tuple[str, ...
     values = [*headers.values(), *(value for _, value in parse_qsl(query))]
     tokens = [value.partition(" ")[2] for value in headers.values()]
     return tuple(sorted({value for value in [*values, *tokens] if len(value) >= 4}, key=len, reverse=True))
+
+
+def bearer_headers(headers: Mapping[str, str], api_key: str | None) -> dict[str, str]:
+    """`headers`, and `Authorization` for the key if there is one.
+
+    Raises:
+        SettingsError: a key that no header can carry; it is not shown.
+    """
+    if not api_key:
+        return dict(headers)
+    if not api_key.isascii() or not api_key.isprintable() or api_key != api_key.strip():
+        raise SettingsError(
+            "api_key_env: the key holds a space at an end, a line break or another unprintable character"
+        )
+    return {**headers, "Authorization": f"Bearer {api_key}"}

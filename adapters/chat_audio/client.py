@@ -26,7 +26,7 @@ from adapters.dialect import (
     TurnMode,
 )
 from adapters.foreign_json import JsonObject, brief, decode, list_of, masked, object_of, read_arguments, text_of
-from adapters.target_settings import read_address, read_settings, secret_values
+from adapters.target_settings import bearer_headers, read_address, read_settings, secret_values
 from captures.events import (
     AnswerEnd,
     AnswerEnded,
@@ -70,9 +70,7 @@ class ChatAudioClient:
         parts, label = read_address(base_url, ("http", "https"), "https://host/v1")
         if parts.query or parts.fragment:
             raise SettingsError("base_url: must end before any ? or #")
-        headers = dict(self._settings.headers)
-        if target.api_key:
-            headers["Authorization"] = f"Bearer {target.api_key}"
+        headers = bearer_headers(self._settings.headers, target.api_key)
         self._endpoint = Endpoint(base_url, headers, label)
         self._secrets = secret_values(headers)
         # OpenAI itself serves no request without audio on either side.

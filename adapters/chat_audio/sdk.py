@@ -11,7 +11,7 @@ import functools
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
 
 if TYPE_CHECKING:
     import httpx2
-    from openai import APIStatusError, AsyncOpenAI
+    from openai import APIStatusError, AsyncOpenAI, Omit
 
 _CONNECT_LIMIT_S: Final = 10.0
 _ANSWER_LIMIT_S: Final = 600.0
@@ -103,10 +103,7 @@ class SdkTransport:
         failure: TransportError
         try:
             response = await client.post(
-                PATH,
-                cast_to=httpx2.Response,
-                content=payload,
-                options={"headers": {"Content-Type": "application/json"}},
+                PATH, cast_to=httpx2.Response, content=payload, options={"headers": _request_headers(self._endpoint)}
             )
         except openai.APIStatusError as error:
             failure = _refused(error, self._endpoint)
@@ -130,27 +127,31 @@ def _make_client(endpoint: Endpoint) -> AsyncOpenAI:
     import openai
 
     host = urlsplit(endpoint.url).hostname or ""
-    headers: dict[str, str | openai.Omit] = {"Accept-Encoding": "identity", **endpoint.headers}
-    if "authorization" not in {name.lower() for name in headers}:
-        headers["Authorization"] = openai.Omit()
-    if host != urlsplit(BASE_URL).hostname:
-        # The SDK reads these from the environment; they are nobody else's business.
-        headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
-    http_client = httpx2.AsyncClient(
-        verify=_tls(),
-        trust_env=host not in _LOOPBACK and not host.startswith("127."),
-        # A redirect would carry headers of the target to another host.
-        follow_redirects=False,
-        event_hooks={"response": [_bound]},
-    )
     return openai.AsyncOpenAI(
         api_key="in-headers",
         base_url=endpoint.url,
         max_retries=0,
         timeout=httpx2.Timeout(_ANSWER_LIMIT_S, connect=_CONNECT_LIMIT_S),
-        default_headers=headers,  # type: ignore[arg-type]  # Omit is taken here too, see openai's README
-        http_client=http_client,
+        http_client=httpx2.AsyncClient(
+            verify=_tls(),
+            trust_env=host not in _LOOPBACK and not host.startswith("127."),
+            # A redirect would carry headers of the target to another host.
+            follow_redirects=False,
+            event_hooks={"response": [_bound]},
+        ),
     )
+
+
+def _request_headers(endpoint: Endpoint) -> Mapping[str, str | Omit]:
+    """The endpoint's headers; what the SDK would add from the environment goes to its own vendor alone."""
+    import openai
+
+    headers: dict[str, str | Omit] = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    if urlsplit(endpoint.url).hostname != urlsplit(BASE_URL).hostname:
+        headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+    headers["Authorization"] = openai.Omit()
+    given = {name.lower() for name in endpoint.headers}
+    return {name: value for name, value in headers.items() if name.lower() not in given} | dict(endpoint.headers)
 
 
 @functools.cache

@@ -14,7 +14,14 @@ from adapters.foreign_json import JsonObject, brief, decode, int_of, masked, obj
 from adapters.rig_socket import wire
 from adapters.rig_socket.faults import fault_of_close, fault_of_connect, fault_of_error
 from adapters.rig_socket.wire import ErrorKind, FromAgent, FromRig
-from adapters.target_settings import HeaderText, StrictSettings, read_address, read_settings, secret_values
+from adapters.target_settings import (
+    HeaderText,
+    StrictSettings,
+    bearer_headers,
+    read_address,
+    read_settings,
+    secret_values,
+)
 from captures.events import (
     AnswerEnd,
     AnswerEnded,
@@ -70,9 +77,7 @@ class RigSocketClient:
         if not target.base_url:
             raise SettingsError("base_url: required, the address of the agent, e.g. ws://127.0.0.1:9876")
         parts, label = read_address(target.base_url, ("ws", "wss"), "ws://127.0.0.1:9876")
-        headers = dict(settings.headers)
-        if target.api_key:
-            headers["Authorization"] = f"Bearer {target.api_key}"
+        headers = bearer_headers(settings.headers, target.api_key)
         self._endpoint = Endpoint(parts._replace(fragment="").geturl(), headers, label)
         self._secrets = secret_values(headers, parts.query)
         first = settings.input_rate_hz

@@ -100,6 +100,13 @@ def test_endpoint_keeps_secrets_out_of_label_and_repr() -> None:
     assert "TESTKEY" not in repr(endpoint)
 
 
+@pytest.mark.parametrize("key", ["SECRETSECRET\n", "SECRET\r\nX: y", " SECRET", "SECRÉT"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(SettingsError, match=r"^api_key_env: ") as raised:
+        RigSocketClient(TargetSettings("", URL, key))
+    assert "SECR" not in str(raised.value)
+
+
 def test_capabilities_follow_the_settings() -> None:
     assert client().capabilities.input_rates_hz[0] == 24000
     assert client(input_rate_hz=8000).capabilities.input_rates_hz == (8000, 24000, 16000, 48000)
