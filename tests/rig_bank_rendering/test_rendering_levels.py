@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rig.bank.rendering.levels import (
     RATE_HZ,
+    as_stored,
     db_to_gain,
     limited,
     peak_dbfs,
@@ -81,9 +82,14 @@ def test_what_needs_no_limiting_is_untouched(stem):
 
 
 def test_pcm_is_refused_rather_than_clipped():
-    assert to_pcm16(np.array([1.0, -1.0, 0.0])).tolist() == [32767, -32767, 0]
+    assert to_pcm16(np.array([0.5, -1.0, 0.0])).tolist() == [16384, -32768, 0]
     with pytest.raises(ValueError, match="full scale"):
-        to_pcm16(np.array([1.01]))
+        to_pcm16(np.array([1.0]))
+
+
+def test_stored_samples_are_stored_unchanged(stem):
+    np.testing.assert_array_equal(as_stored(as_stored(stem)), as_stored(stem))
+    assert np.max(np.abs(as_stored(stem) - stem)) <= 0.5 / 32768
 
 
 def test_levels_of_nothing():

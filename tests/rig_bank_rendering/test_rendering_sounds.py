@@ -5,7 +5,7 @@ import pytest
 
 from rig.bank.rendering import sounds
 from rig.bank.rendering.levels import RATE_HZ, rms_dbfs
-from rig.bank.rendering.measures import keypad_digits, tone_over_surroundings_db
+from rig.bank.rendering.measures import keypad_digits, tone_rise_db
 
 
 def _loudest_hz(samples):
@@ -31,7 +31,12 @@ def test_the_monitor_beeps_75_times_a_minute_at_960_hz():
     beeps = sounds.monitor_beep(4.0)
     assert _loudest_hz(beeps) == pytest.approx(960, abs=5)
     assert [start for start, _ in _pulses_s(beeps)] == pytest.approx([0.0, 0.8, 1.6, 2.4, 3.2], abs=0.01)
-    assert tone_over_surroundings_db(beeps, 960) > 6
+
+
+def test_a_tone_is_measured_where_it_is_and_nowhere_else(stem):
+    beeps = sounds.monitor_beep(stem.size / RATE_HZ)[: stem.size] * 0.05
+    assert tone_rise_db(stem + beeps, stem, 960) > 6
+    assert tone_rise_db(stem + beeps, stem, 2000) == pytest.approx(0, abs=1)
 
 
 def test_every_keypad_digit_is_decoded_from_its_tones():

@@ -19,8 +19,8 @@ from rig.bank.rendering.voices import SynthesisError, engine_of
 from rig.bank.rendering.words import Recogniser, read_lexicon
 
 LARGEST_BANK_BYTES = 6_000_000
-RENDERER_VERSION = 1
-"""Raised whenever the renderer makes other samples from the same sources."""
+RENDERER_VERSION = 3
+"""Raised whenever the renderer makes other samples, or judges them otherwise, from the same sources."""
 
 
 def render_bank(bank: Bank, only: Set[str], *, force: bool, console: Console) -> list[str]:

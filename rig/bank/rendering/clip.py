@@ -15,6 +15,7 @@ from rig.bank.rendering.levels import (
     RATE_HZ,
     SPEECH_RMS_DBFS,
     Samples,
+    as_stored,
     db_to_gain,
     limited,
     peak_dbfs,
@@ -75,7 +76,7 @@ class ClipRenderer:
         seed = variant.scene.seed if variant.scene and variant.scene.seed is not None else recipe.seed
         rng = np.random.default_rng(seed)
         if delivery != DELIVERIES["neutral"]:
-            stem = _delivered(neutral, delivery, rng)
+            stem = as_stored(_delivered(neutral, delivery, rng))
             wer_delivered = word_error_rate(words, self._recogniser.heard(stem))
         clip = RenderedClip(
             np.zeros(0, np.int16), speech_end_s(stem), engine_of(recipe.voice), wer, wer_delivered, reasons
@@ -97,7 +98,7 @@ class ClipRenderer:
             if missing := self._recogniser.unknown(words):
                 raise ValueError(f"lexicon.txt: add `word PHONES` for {', '.join(missing)}")
             spoken = synthesise(recipe.voice, recipe.spoken or item.transcript, recipe.seed)
-            stem = tightened(with_speech_level(spoken))
+            stem = as_stored(tightened(with_speech_level(spoken)))
             self._stems[item.id] = stem, word_error_rate(words, self._recogniser.heard(stem))
         return self._stems[item.id]
 
@@ -211,8 +212,9 @@ def _background(
     source, _, name = (scene.asset or "").partition(":")
     if source == "synth" and name in scenes.TONES:
         mix = scenes.with_tone(stem, name, snr_db, start_s)
-        over_db = measures.tone_over_surroundings_db(mix.samples, scenes.TONES[name][1])
-        return mix, {"tone_over_surroundings_db": gate(over_db, at_least=6.0)}
+        sounding = mix.added != 0
+        rise_db = measures.tone_rise_db(mix.samples * sounding, stem * sounding, scenes.TONES[name][1])
+        return mix, {"tone_rise_db": gate(rise_db, at_least=6.0)}
     if source == "synth" and name.startswith("dtmf:"):
         digits = name.removeprefix("dtmf:")
         mix = scenes.with_dtmf(stem, digits, snr_db, start_s)

@@ -132,8 +132,13 @@ def tightened(samples: Samples) -> Samples:
 
 
 def to_pcm16(samples: Samples) -> NDArray[np.int16]:
-    """Rounded to 16-bit; raises ValueError rather than clip."""
-    scaled = np.round(samples * 32767.0)
-    if samples.size and np.max(np.abs(scaled)) > 32767:
+    """Rounded to 16-bit, full scale 32768; raises ValueError rather than clip."""
+    scaled = np.round(samples * 32768.0)
+    if samples.size and (scaled.max() > 32767 or scaled.min() < -32768):
         raise ValueError("samples pass full scale")
     return scaled.astype(np.int16)
+
+
+def as_stored(samples: Samples) -> Samples:
+    """What a reader of the stored clip gets: the samples after rounding to 16-bit."""
+    return to_pcm16(samples) / 32768.0

@@ -78,12 +78,11 @@ def voiced_share(samples: Samples) -> float:
     return pitch_track_hz(samples)[1]
 
 
-def tone_over_surroundings_db(samples: Samples, frequency_hz: float, width_hz: float = 30.0) -> float:
-    """Power density within ±`width_hz` of a frequency over that of the two bands beside it, whole clip, in decibels."""
-    power = np.square(np.abs(np.fft.rfft(samples)))
-    away = np.abs(np.fft.rfftfreq(samples.size, 1 / RATE_HZ) - frequency_hz)
-    beside = power[(away > 2 * width_hz) & (away < 6 * width_hz)]
-    return float(10 * np.log10(power[away <= width_hz].mean() / max(float(beside.mean()), 1e-12)))
+def tone_rise_db(samples: Samples, stem: Samples, frequency_hz: float, width_hz: float = 30.0) -> float:
+    """Power within ±`width_hz` of a frequency in a clip over that in its stem, of equal length, in dB (at most 60)."""
+    inside = np.abs(np.fft.rfftfreq(samples.size, 1 / RATE_HZ) - frequency_hz) <= width_hz
+    with_tone, without = (float(np.square(np.abs(np.fft.rfft(part)))[inside].sum()) for part in (samples, stem))
+    return float(10 * np.log10(min(max(with_tone, 1e-12) / max(without, 1e-12), 1e6)))
 
 
 def keypad_digits(samples: Samples, start_s: float, count: int) -> str:
