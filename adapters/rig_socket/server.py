@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from adapters.dialect import Setup
+from adapters.dialect import Setup, TurnMode
 from adapters.foreign_json import JsonObject, brief, decode, text_of
 from adapters.rig_socket import wire
 from adapters.rig_socket.wire import ErrorKind, FromAgent, FromRig, SetupError, control
@@ -66,6 +66,9 @@ class RigSocketServer:
     def _on_setup(self, fields: JsonObject) -> ServerStep:
         try:
             setup = wire.read_setup(fields)
+            if setup.turn_control.mode is not TurnMode.MANUAL:
+                # No voice detection here: such a turn would never end.
+                raise SetupError("bad_setup", "this agent waits for turn.commit: use mode manual", "turn_control.mode")
         except SetupError as error:
             refusal = control(
                 FromAgent.ERROR,

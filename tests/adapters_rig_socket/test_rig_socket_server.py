@@ -44,7 +44,7 @@ SETUP = Setup(
     "Answer the caller.",
     (ToolSpec("refund", "Gives money back.", {"type": "object", "properties": {"amount": {"type": "number"}}}),),
     16000,
-    TurnControlSettings(TurnMode.SERVER_VAD, {"silence_ms": 500}),
+    TurnControlSettings(TurnMode.MANUAL, {"note": 1}),
 )
 
 
@@ -144,6 +144,7 @@ def setup_with(**changes: Any) -> dict[str, Any]:
         ({"tools": [{"name": "a", "parameters": {}}, {"parameters": {}}]}, "bad_setup", "tools[1].name"),
         ({"tools": [{"name": "a", "parameters": "none"}]}, "bad_setup", "tools[0].parameters"),
         ({"turn_control": {"mode": "telepathy"}}, "bad_setup", "turn_control.mode"),
+        ({"turn_control": {"mode": "server_vad"}}, "bad_setup", "turn_control.mode"),
     ],
 )
 def test_a_setup_that_is_refused(changes: dict[str, Any], code: str, where: str) -> None:
