@@ -1,0 +1,135 @@
+"""A report as JSON-ready data: the interface that scripts rely on. What does not apply or was not measured is null."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rig.report.model import Agreement, LatencySummary, PacingSummary, Report, TargetReport, Tested
+from rig.stats.bootstrap import Estimate
+
+FORMAT = 1
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """Plain dictionaries, lists, numbers and strings; no number is ever NaN or infinite."""
+    return {
+        "format": FORMAT,
+        "runs": list(report.runs),
+        "bank": report.bank,
+        "null": report.null,
+        "targets": {target.name: _target(target) for target in report.targets},
+        "families": {
+            family.name: {"tested": list(family.tested), "missing": list(family.missing)} for family in report.families
+        },
+        "agreement": [_agreement(agreement) for agreement in report.agreements],
+        "not_run": list(report.not_run),
+        "warnings": list(report.warnings),
+        "void_limit_ms": list(report.void_limit_ms),
+        "audible_version": report.audible_version,
+        "latency_origins": dict(report.origins),
+    }
+
+
+def _target(target: TargetReport) -> dict[str, Any]:
+    both_right = _estimate(target.both_right)
+    if both_right is not None:
+        both_right["against_null"] = _tested(target.both_right_against_null)
+        both_right["text_twin"] = _estimate(target.twin_both_right)
+    return {
+        "role": target.role,
+        "adapter": target.adapter,
+        "model": target.model,
+        "credit": {
+            "cue_bearing": _estimate(target.credit_cue_bearing),
+            "neutral": _estimate(target.credit_neutral),
+            "selection": _estimate(target.selection_cue_bearing),
+            "first_call": _estimate(target.first_call_cue_bearing),
+            "control": _estimate(target.control_credit),
+            "by_cue_kind": {kind.value: _estimate(found) for kind, found in target.credit_by_cue_kind.items()},
+        },
+        "audio_minus_twin": _estimate(target.audio_minus_twin),
+        "null_gain": _tested(target.null_gain),
+        "level_contrast": _tested(target.level_contrast),
+        "both_right": both_right,
+        "probe": _probe(target.probe),
+        "probe_note": target.probe_note,
+        "endings": {ending.value: count for ending, count in target.endings.items()},
+        "attempts": target.attempts,
+        "retried": target.retried,
+        "several_calls": target.several_calls,
+        "co_executed": target.co_executed,
+        "latency": {name: _latency(found) for name, found in target.latency.items()},
+        "pacing": _pacing(target.pacing),
+        "chunk_ms": target.chunk_ms,
+        "pace": target.pace,
+    }
+
+
+def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
+    return {
+        "mean": estimate.mean,
+        "lo": estimate.lo,
+        "hi": estimate.hi,
+        "n": estimate.n,
+        "items": estimate.items,
+        "method": estimate.method,
+    }
+
+
+def _tested(tested: Tested | None) -> dict[str, Any] | None:
+    found = _estimate(tested.estimate) if tested else None
+    if tested is None or found is None:
+        return None
+    return found | {
+        "p": tested.estimate.p,
+        "holm_p": tested.holm_p,
+        "family": tested.family,
+        "verdict": tested.verdict,
+        "null": tested.null,
+        "detectable": tested.estimate.detectable,
+    }
+
+
+def _probe(probe: Mapping[str, Estimate | None] | None) -> dict[str, Any] | None:
+    return None if probe is None else {name: _estimate(found) for name, found in probe.items()}
+
+
+def _latency(found: LatencySummary | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "p50": found.p50,
+        "p90": found.p90,
+        "p95": found.p95,
+        "p99": found.p99,
+        "n": found.n,
+        "void": found.void,
+    }
+
+
+def _pacing(found: PacingSummary | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"p50_ms": found.p50_ms, "p99_ms": found.p99_ms, "max_ms": found.max_ms, "captures": found.captures}
+
+
+def _agreement(agreement: Agreement) -> dict[str, Any]:
+    return {
+        "group": agreement.group,
+        "targets": list(agreement.targets),
+        "agree": agreement.agree,
+        "cells": agreement.cells,
+        "differing": [
+            {
+                "item": cell.item_id,
+                "variant": cell.variant_id,
+                "condition": cell.condition.value,
+                "repeat": cell.repeat,
+                "answers": dict(cell.answers),
+            }
+            for cell in agreement.differing
+        ],
+    }

@@ -1,0 +1,230 @@
+"""Runs + bank → a report, as data. Scores what the captures hold; lays out nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from captures.capture import Capture, Condition, Ending
+from captures.playback import AUDIBLE_VERSION
+from rig.bank.models import Bank, CueKind
+from rig.report.agreement import agreements
+from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested, Verdict
+from rig.report.runs import ReportError, TargetRun, bank_of, load_run, targets_of
+from rig.report.timing import ORIGINS, latency_summaries, pacing_summary
+from rig.scoring.cells import WORDS_ONLY, ScoredCell, score_captures
+from rig.scoring.probe import NoOption, Reading
+from rig.stats import measures
+from rig.stats.bootstrap import Estimate, Sample, difference, proportion
+from rig.stats.holm import ALPHA, holm
+
+CONTESTANT = "contestant"
+NULL_GAIN, LEVEL_CONTRAST, BOTH_RIGHT = "null gain", "level contrast", "both right against the null"
+
+_ERRORS_NAMED = 3
+"""Different messages of errors shown per target."""
+
+
+def build_report(runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence[str] = ()) -> Report:
+    """Score the runs and summarise them.
+
+    `bank`: by default the one that the runs name. `nulls`: words-only targets to measure gains against, the first of
+    which is used; by default the target with that role.
+
+    Raises:
+        ReportError: no run, runs over different banks, an unknown null.
+        RunFolderError: a folder that is no run or is damaged.
+        BankError: the bank cannot be read.
+        BankMismatchError: captures of items that the bank lacks.
+    """
+    if not runs:
+        raise ReportError("no run given: name one or more run folders")
+    loaded = [load_run(path) for path in runs]
+    bank, changed = bank_of(loaded, bank)
+    targets, mixed = targets_of(loaded)
+    roles = {target.name: target.role for target in targets}
+    cells = {target.name: score_captures(target.captures, bank, roles) for target in targets}
+    null, doubts = _null(targets, nulls)
+    runnable = {
+        (cell.item_id, cell.variant_id) for own in cells.values() for cell in own if cell.condition is Condition.AUDIO
+    }
+    reports = [
+        _target_report(target, cells[target.name], null, cells[null] if null else [], bank, runnable)
+        for target in targets
+    ]
+    reports, families = _corrected(reports)
+    return Report(
+        runs=tuple(str(run.path) for run in loaded),
+        bank=f"{bank.name} {bank.version}".strip(),
+        targets=tuple(reports),
+        null=null,
+        families=families,
+        agreements=agreements(targets, cells),
+        not_run=tuple(line for target in targets for line in _not_run(target))
+        + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors", ())),
+        warnings=(*changed, *mixed, *doubts, *(line for run in loaded for line in run.warnings)),
+        void_limit_ms=tuple(sorted({run.void_limit_s * 1000 for run in loaded})),
+        roles_derived=any(cell.roles_derived for own in cells.values() for cell in own),
+        audible_version=AUDIBLE_VERSION,
+        origins=ORIGINS,
+    )
+
+
+def _null(targets: Sequence[TargetRun], nulls: Sequence[str]) -> tuple[str | None, list[str]]:
+    names = [target.name for target in targets]
+    if unknown := [name for name in nulls if name not in names]:
+        raise ReportError(f"null {', '.join(unknown)}: no such target; there are: {', '.join(names)}")
+    candidates = list(nulls) or [target.name for target in targets if target.role == WORDS_ONLY]
+    if len(candidates) > 1:
+        return candidates[0], [f"gains are measured against {candidates[0]} alone, not {', '.join(candidates[1:])}"]
+    return (candidates[0], []) if candidates else (None, [])
+
+
+def _target_report(
+    target: TargetRun,
+    cells: Sequence[ScoredCell],
+    null: str | None,
+    null_cells: Sequence[ScoredCell],
+    bank: Bank,
+    runnable: set[tuple[str, str]],
+) -> TargetReport:
+    tested = null if null != target.name else None
+    has_twin = any(cell.condition is Condition.TEXT_TWIN and cell.scored for cell in cells)
+    both_right = measures.both_right(cells, bank, runnable)
+    audio = [cell for cell in cells if cell.condition is Condition.AUDIO and cell.action is not None]
+    probe, probe_note = _probe(target, cells)
+    return TargetReport(
+        name=target.name,
+        role=target.role,
+        adapter=str(target.settings.get("adapter") or (target.captures[0].adapter if target.captures else "")),
+        model=str(target.settings.get("model") or ""),
+        chunk_ms=target.run.chunk_ms,
+        pace=target.run.pace,
+        credit_cue_bearing=proportion(measures.credit(cells, neutral=False)),
+        credit_neutral=proportion(measures.credit(cells, neutral=True)),
+        credit_by_cue_kind={
+            kind: estimate
+            for kind in CueKind
+            if (estimate := proportion(measures.credit(cells, neutral=False, cue_kind=kind)))
+        },
+        selection_cue_bearing=proportion(measures.selection_credit(cells)),
+        first_call_cue_bearing=proportion(measures.first_call_credit(cells)),
+        audio_minus_twin=difference(measures.audio_minus_twin(cells)),
+        null_gain=_tested(measures.null_gain(cells, null_cells), tested),
+        level_contrast=None if has_twin else _tested(measures.level_contrast(cells, null_cells), tested),
+        both_right=proportion(both_right),
+        both_right_against_null=_tested(
+            measures.paired(both_right, measures.both_right(null_cells, bank, runnable)), tested
+        ),
+        twin_both_right=proportion(measures.both_right(cells, bank, runnable, Condition.TEXT_TWIN)),
+        control_credit=proportion(measures.control_credit(cells)),
+        probe=probe,
+        probe_note=probe_note,
+        endings={ending: sum(capture.ending is ending for capture in target.captures) for ending in Ending},
+        attempts=target.attempts,
+        retried=target.retried,
+        several_calls=sum(cell.action is not None and cell.action.calls > 1 for cell in audio),
+        co_executed=sum(cell.co_executed for cell in audio),
+        latency=latency_summaries(target.captures, target.run.void_limit_s),
+        pacing=pacing_summary(target.captures),
+    )
+
+
+def _tested(samples: Iterable[Sample], null: str | None) -> Tested | None:
+    estimate = difference(samples) if null is not None else None
+    return Tested(estimate, null) if estimate is not None and null is not None else None
+
+
+def _probe(target: TargetRun, cells: Sequence[ScoredCell]) -> tuple[Mapping[str, Estimate | None] | None, str]:
+    asked = [cell for cell in cells if cell.condition is Condition.PROBE and cell.headline]
+    if target.role == WORDS_ONLY:
+        return None, "does not apply: words only, it cannot hear"
+    if not any(cell.probe is not None for cell in asked):
+        return None, "no probe was run" if not asked else "no answer could be read"
+    readings: dict[str, Estimate | None] = {}
+    for name in PROBE_READINGS:
+        reading, no_option = _axes(name)
+        readings[name] = proportion(measures.probe_accuracy(cells, reading, no_option))
+    sources = Counter(cell.probe.source for cell in asked if cell.probe is not None)
+    unread = sum(cell.probe is None for cell in asked)
+    note = ", ".join(f"{n} by {source.replace('_', ' ')}" for source, n in sorted(sources.items()))
+    return readings, note + (f", {unread} without a reading" if unread else "")
+
+
+def _axes(name: str) -> tuple[Reading, NoOption]:
+    return ("strict" if name.startswith("strict") else "lenient"), ("wrong" if name.endswith("wrong") else "missing")
+
+
+def _corrected(reports: Sequence[TargetReport]) -> tuple[list[TargetReport], tuple[Family, ...]]:
+    """The reports with Holm's corrections, and the families they were made in. Only contestants are tested."""
+    corrected = {report.name: report for report in reports}
+    families = []
+    for field, name in (
+        ("null_gain", NULL_GAIN),
+        ("level_contrast", LEVEL_CONTRAST),
+        ("both_right_against_null", BOTH_RIGHT),
+    ):
+        members = [
+            (report.name, tested)
+            for report in reports
+            if report.role == CONTESTANT and (tested := getattr(report, field)) is not None
+        ]
+        if not members:
+            continue
+        ps = [tested.estimate.p for _, tested in members]
+        for (target, tested), holm_p in zip(members, holm(ps), strict=True):
+            done = replace(tested, family=name, holm_p=holm_p, verdict=_verdict(tested.estimate, holm_p))
+            corrected[target] = replace(corrected[target], **{field: done})
+        families.append(
+            Family(
+                name,
+                tested=tuple(target for (target, _), p in zip(members, ps, strict=True) if p is not None),
+                missing=tuple(target for (target, _), p in zip(members, ps, strict=True) if p is None),
+            )
+        )
+    return list(corrected.values()), tuple(families)
+
+
+def _verdict(estimate: Estimate, holm_p: float | None) -> Verdict | None:
+    if holm_p is None:
+        return None
+    if holm_p > ALPHA:
+        return "none"
+    return "above" if estimate.mean > 0 else "below"
+
+
+def _not_run(target: TargetRun) -> list[str]:
+    """What a target was not asked, did not finish, or failed at; one line each."""
+    run, lines = target.run, []
+    for left in run.run_json.get("not_planned", ()):
+        if target.original == left.get("target"):
+            lines.append(
+                f"{target.name}: {left.get('cells')} {left.get('condition')} cells not run: {left.get('reason')}"
+            )
+    planned = run.section("planned").get(target.original)
+    if isinstance(planned, Mapping):
+        missing = sum(planned.values()) - sum(capture.finished for capture in target.captures)
+        if missing > 0:
+            lines.append(f"{target.name}: {missing} of {sum(planned.values())} planned cells have no finished capture")
+    for ending in (Ending.CONFIGURATION_ERROR, Ending.INPUT_ERROR, Ending.INFRASTRUCTURE_ERROR):
+        lines += _errors(target, ending)
+    return lines
+
+
+def _errors(target: TargetRun, ending: Ending) -> list[str]:
+    messages = Counter(_message(capture) for capture in target.captures if capture.ending is ending)
+    lines = [
+        f"{target.name}: {ending.replace('_', ' ')} in {n} {'cell' if n == 1 else 'cells'}: {message}"
+        for message, n in messages.most_common(_ERRORS_NAMED)
+    ]
+    if left := len(messages) - len(lines):
+        lines.append(f"{target.name}: {left} more kinds of {ending.replace('_', ' ')}")
+    return lines
+
+
+def _message(capture: Capture) -> str:
+    if capture.error is None:
+        return capture.ending_detail or "no message"
+    return " ".join(part for part in (capture.error.code, capture.error.message) if part)

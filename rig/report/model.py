@@ -1,0 +1,166 @@
+"""What a report says, as data: frozen, complete, without any text layout. Built by `rig.report.build`.
+
+None stands for "does not apply" or "was not measured", never for zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from captures.capture import Condition, Ending
+from rig.bank.models import CueKind
+from rig.stats.bootstrap import Estimate
+
+Verdict = Literal["above", "below", "none"]
+PROBE_READINGS = ("strict_missing", "strict_wrong", "lenient_missing", "lenient_wrong")
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A difference from the null, and what it amounts to after Holm's correction."""
+
+    estimate: Estimate
+    null: str
+    """The target compared with."""
+    family: str | None = None
+    """The family of tests it belongs to; None outside of any (only contestants are tested)."""
+    holm_p: float | None = None
+    verdict: Verdict | None = None
+    """None where there is no corrected p."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One family of tests."""
+
+    name: str
+    tested: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Targets whose p-value could not be had: not counted in the family."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySummary:
+    """One latency of one target, seconds. A percentile is None where `n` is too small for it."""
+
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    n: int
+    void: int
+    """Measured, but spoilt by our own timing: in no percentile."""
+
+
+@dataclass(frozen=True, slots=True)
+class PacingSummary:
+    """Lateness of our chunks over a target's paced captures, milliseconds."""
+
+    p50_ms: float
+    """Median of the captures' medians."""
+    p99_ms: float
+    """Largest of the captures' 99th percentiles."""
+    max_ms: float
+    captures: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """All that was measured of one target."""
+
+    name: str
+    role: str
+    adapter: str
+    model: str
+    chunk_ms: int | None
+    pace: float | None
+    credit_cue_bearing: Estimate | None
+    credit_neutral: Estimate | None
+    credit_by_cue_kind: Mapping[CueKind, Estimate]
+    selection_cue_bearing: Estimate | None
+    """Credit by the tool's name alone."""
+    first_call_cue_bearing: Estimate | None
+    """Credit of the first call alone."""
+    audio_minus_twin: Estimate | None
+    null_gain: Tested | None
+    level_contrast: Tested | None
+    """Only of targets without a text path."""
+    both_right: Estimate | None
+    both_right_against_null: Tested | None
+    twin_both_right: Estimate | None
+    """Self-check: 0 wherever golds differ."""
+    control_credit: Estimate | None
+    """Invariant controls, in no other measure."""
+    probe: Mapping[str, Estimate | None] | None
+    """The four readings."""
+    probe_note: str
+    """Why there is no probe, or how its answers were had."""
+    endings: Mapping[Ending, int]
+    """Cells by the ending of their last attempt; all seven."""
+    attempts: int
+    retried: int
+    """Cells with more than one attempt."""
+    several_calls: int
+    """Scored turns with more than one call."""
+    co_executed: int
+    """Turns with the protective call and the words' default together."""
+    latency: Mapping[str, LatencySummary | None]
+    """Every latency name; None where not measured."""
+    pacing: PacingSummary | None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One cell on which targets that should agree do not."""
+
+    item_id: str
+    variant_id: str | None
+    condition: Condition
+    repeat: int
+    answers: Mapping[str, str]
+    """Target → what it did, from what the agent sent: escape it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far the targets of one embedded agent or one family do the same, cell by cell."""
+
+    group: str
+    targets: tuple[str, ...]
+    agree: int
+    cells: int
+    """Cells measured on all of them."""
+    differing: tuple[Disagreement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One report on one or several runs over one bank."""
+
+    runs: tuple[str, ...]
+    bank: str
+    targets: tuple[TargetReport, ...]
+    null: str | None
+    """The words-only target that gains are measured against."""
+    families: tuple[Family, ...]
+    agreements: tuple[Agreement, ...]
+    not_run: tuple[str, ...]
+    """What was not run and why, and what failed; one line each."""
+    warnings: tuple[str, ...]
+    void_limit_ms: tuple[float, ...]
+    """The limits that the runs use."""
+    roles_derived: bool
+    """Some tool roles are derived from golds, not annotated."""
+    audible_version: int
+    """Of the rule for what counts as audible."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Latency → its origin in words."""
+
+    def target(self, name: str) -> TargetReport:
+        """The target of that name; KeyError where there is none."""
+        for target in self.targets:
+            if target.name == name:
+                return target
+        raise KeyError(name)

@@ -1,0 +1,318 @@
+"""A report as tables of plain text: what stands in which cell, with one line under each table that says which reading
+and which definition it uses. Colours, borders and escaping belong to the renderers.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from captures.capture import Ending
+from rig.bank.models import CueKind
+from rig.report.model import PROBE_READINGS, Report, TargetReport, Tested
+from rig.stats.bootstrap import Estimate
+
+_ENDINGS = {
+    Ending.INFRASTRUCTURE_ERROR: "infra. error",
+    Ending.CONFIGURATION_ERROR: "config. error",
+}
+"""Shorter headings; the others are headed as they are called."""
+
+ABSENT = "–"
+"""Does not apply, or was not measured."""
+
+_LONGEST_LINE = 240
+_DIFFERING_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of plain text. `caption` says what was measured how."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str
+
+
+def plain(text: str) -> str:
+    """`text` on one line, without control, formatting or unassigned characters, cut at 240: fit to be shown."""
+    kept = (character if unicodedata.category(character)[0] != "C" else " " for character in text[:2_000])
+    line = " ".join("".join(kept).split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+
+
+def tables(report: Report) -> list[Table]:
+    """All tables that have something to show, in order."""
+    made = [
+        _credit(report),
+        _hearing(report),
+        _probe(report),
+        _cue_kinds(report),
+        _endings(report),
+        _latency(report),
+        _pacing(report),
+        _agreement(report),
+    ]
+    return [table for table in made if table.rows]
+
+
+def notes(report: Report) -> list[tuple[str, list[str]]]:
+    """Headed lists that belong to the tables: what was not run, warnings, differing cells."""
+    differing = [
+        f"{cell.item_id}/{cell.variant_id or 'text twin'} ({cell.condition}, repeat {cell.repeat}): "
+        + "; ".join(f"{target}: {answer}" for target, answer in cell.answers.items())
+        for agreement in report.agreements
+        for cell in agreement.differing
+    ]
+    if len(differing) > _DIFFERING_SHOWN:
+        more = f"… and {len(differing) - _DIFFERING_SHOWN} more (all are in --json)"
+        differing = [*differing[:_DIFFERING_SHOWN], more]
+    lists = [
+        ("Cells on which targets differ", differing),
+        ("Not run, or failed", list(report.not_run)),
+        ("Warnings", list(report.warnings)),
+    ]
+    return [(heading, [plain(line) for line in lines]) for heading, lines in lists if lines]
+
+
+def _credit(report: Report) -> Table:
+    rows = [
+        (
+            target.name,
+            target.role.replace("_", " "),
+            _mean(target.credit_cue_bearing),
+            _mean(target.credit_neutral),
+            _mean(target.both_right),
+            _mean(target.control_credit),
+        )
+        for target in report.targets
+    ]
+    return _table(
+        "Credit",
+        ("target", "role", "cue-bearing", "neutral", "both right", "controls"),
+        rows,
+        "Action score of the first turn on audio cells, more than one call earns 0; mean [95 % interval] n cells. "
+        "Both right: strict pass on every variant of an item" + _self_check(report) + ". "
+        "Intervals: item-clustered bootstrap unless a method is named. Controls are in no other figure.",
+    )
+
+
+def _self_check(report: Report) -> str:
+    wrong = [target.name for target in report.targets if target.twin_both_right and target.twin_both_right.mean]
+    if wrong:
+        return f" (SELF-CHECK FAILED: text twins of {', '.join(wrong)} pass on differing golds)"
+    checked = any(target.twin_both_right for target in report.targets)
+    return " (self-check: 0 on every text twin)" if checked else ""
+
+
+def _hearing(report: Report) -> Table:
+    rows = []
+    for target in report.targets:
+        shown = target.null_gain or target.level_contrast
+        rows.append(
+            (
+                target.name,
+                _mean(target.audio_minus_twin, signed=True),
+                _mean(target.null_gain.estimate if target.null_gain else None, signed=True),
+                _mean(target.level_contrast.estimate if target.level_contrast else None, signed=True),
+                _p(shown.holm_p if shown else None),
+                _verdict(target, shown, report.null),
+                _number(shown.estimate.detectable if shown else None),
+            )
+        )
+    measured = [row for row in rows if any(cell != ABSENT for cell in row[1:4])]
+    against = report.null or "no words-only target, so no null gain"
+    families = "; ".join(
+        f"{family.name}: {len(family.tested)} tested"
+        + (f", without a p-value and not counted: {', '.join(family.missing)}" if family.missing else "")
+        for family in report.families
+    )
+    return _table(
+        "Hearing beyond the words",
+        ("target", "audio − twin", "null gain", "level contrast", "Holm p", "verdict", "detectable"),
+        measured,
+        f"Credit on identical cue-bearing cells. Null gain: (audio − twin) minus that of the null ({against}); level "
+        "contrast: audio − audio of the null, for targets without a text path. Confirmatory; contestants alone are "
+        f"tested, Holm within each family ({families or 'none'}). Detectable: difference found with 80 % power.",
+    )
+
+
+def _verdict(target: TargetReport, tested: Tested | None, null: str | None) -> str:
+    if target.name == null:
+        return "is the null"
+    if tested is None:
+        return ABSENT
+    if tested.family is None:
+        return "not tested"
+    return tested.verdict or "no p-value"
+
+
+def _probe(report: Report) -> Table:
+    rows = [
+        (
+            target.name,
+            *(_mean(target.probe[name] if target.probe else None) for name in PROBE_READINGS),
+            target.probe_note,
+        )
+        for target in report.targets
+    ]
+    return _table(
+        "Probe: what was heard",
+        ("target", *(name.replace("_", ", ") for name in PROBE_READINGS), "answers"),
+        rows,
+        "Strict: the whole answer is one option; lenient: exactly one option occurs in it. An answer that names no "
+        "option is wrong or missing, as each column says. Cue-bearing and neutral cells together. Exploratory.",
+    )
+
+
+def _cue_kinds(report: Report) -> Table:
+    kinds = [kind for kind in CueKind if any(kind in target.credit_by_cue_kind for target in report.targets)]
+    rows = [
+        (kind.replace("_", " "), *(_mean(target.credit_by_cue_kind.get(kind)) for target in report.targets))
+        for kind in kinds
+    ]
+    return _table(
+        "Credit by kind of cue",
+        ("cue", *(target.name for target in report.targets)),
+        rows,
+        "Action score on cue-bearing audio cells; mean [95 % interval] n cells. Exploratory.",
+    )
+
+
+def _endings(report: Report) -> Table:
+    rows = [
+        (
+            target.name,
+            *(str(target.endings[ending]) for ending in Ending),
+            str(target.attempts),
+            str(target.retried),
+            str(target.several_calls),
+            str(target.co_executed),
+        )
+        for target in report.targets
+    ]
+    derived = " (some tool roles are derived from golds, not annotated)" if report.roles_derived else ""
+    return _table(
+        "Endings",
+        (
+            "target",
+            *(_ENDINGS.get(ending, ending.replace("_", " ")) for ending in Ending),
+            "attempts",
+            "retried",
+            "2+ calls",
+            "did both",
+        ),
+        rows,
+        "Cells of all conditions by their last attempt; the three errors are not scored, no answer is scored as wrong. "
+        f"Did both: protective call and the words' default in one turn{derived}.",
+    )
+
+
+def _latency(report: Report) -> Table:
+    rows = [
+        (
+            target.name,
+            name.replace("_", " "),
+            report.origins[name],
+            *(
+                _seconds(value, found.n)
+                for value, found in ((one, found) for one in (found.p50, found.p90, found.p95, found.p99))
+            ),
+            str(found.n),
+            str(found.void),
+            ABSENT if name.startswith("request") or target.chunk_ms is None else str(target.chunk_ms),
+        )
+        for target in report.targets
+        for name, found in target.latency.items()
+        if found is not None
+    ]
+    limits = " or ".join(f"{limit:g}" for limit in report.void_limit_ms)
+    return _table(
+        "Latency, seconds",
+        ("target", "latency", "from", "p50", "p90", "p95", "p99", "n", "void", "chunk ms"),
+        rows,
+        f"Audio cells. Void: our own lateness passed {limits} ms, in no percentile. First audible: rule version "
+        f"{report.audible_version}. Negative values are kept. p95 needs n ≥ 20, p99 n ≥ 100. "
+        "File mode has another origin and is not comparable.",
+    )
+
+
+def _pacing(report: Report) -> Table:
+    rows = [
+        (
+            target.name,
+            _number(target.pacing.p50_ms, 2),
+            _number(target.pacing.p99_ms, 2),
+            _number(target.pacing.max_ms, 2),
+            str(target.pacing.captures),
+            ABSENT if target.chunk_ms is None else str(target.chunk_ms),
+        )
+        for target in report.targets
+        if target.pacing is not None
+    ]
+    return _table(
+        "Pacing: lateness of our chunks, milliseconds",
+        ("target", "p50", "p99", "max", "captures", "chunk ms"),
+        rows,
+        "Sent minus due. p50: median of the captures' medians; p99 and max: the worst capture's.",
+    )
+
+
+def _agreement(report: Report) -> Table:
+    rows = [
+        (agreement.group, ", ".join(agreement.targets), f"{agreement.agree} of {agreement.cells} cells agree")
+        for agreement in report.agreements
+    ]
+    return _table(
+        "Agreement",
+        ("same", "targets", "agreement"),
+        rows,
+        "Same first call (name and arguments) or no call; on a probe the same strict reading. Cells measured on all.",
+    )
+
+
+def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> Table:
+    return Table(
+        title,
+        tuple(plain(column) for column in columns),
+        tuple(tuple(plain(cell) for cell in row) for row in rows),
+        plain_caption(caption),
+    )
+
+
+def plain_caption(text: str) -> str:
+    """Our own words with target names in them: control characters off, never cut."""
+    return " ".join("".join(c if unicodedata.category(c)[0] != "C" else " " for c in text).split())
+
+
+def _mean(estimate: Estimate | None, signed: bool = False) -> str:
+    if estimate is None:
+        return ABSENT
+    mean = _number(estimate.mean, signed=signed)
+    if estimate.lo is None or estimate.hi is None:
+        why = "one item" if estimate.items < 2 else "items all alike"
+        return f"{mean} [no interval: {why}] n {estimate.n}"
+    how = ", Wilson" if estimate.method.startswith("Wilson") else ""
+    lo, hi = _number(estimate.lo, signed=signed), _number(estimate.hi, signed=signed)
+    return f"{mean} [{lo}, {hi}{how}] n {estimate.n}"
+
+
+def _number(value: float | None, digits: int = 2, signed: bool = False) -> str:
+    if value is None:
+        return ABSENT
+    rounded = round(value, digits) + 0.0  # no "-0.00"
+    return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ABSENT
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _seconds(value: float | None, n: int) -> str:
+    if value is None:
+        return "n too small" if n else ABSENT
+    return _number(value, 3)

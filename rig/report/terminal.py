@@ -1,0 +1,36 @@
+"""A report on the terminal. All text goes out as text, never as markup, so that nothing an agent said can style it."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from rig.report.model import Report
+from rig.report.tables import Table, notes, plain, tables
+
+_VERDICTS = {"above": "bold green", "below": "bold red"}
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print every table and list of `report`."""
+    console.print(Text(f"Bank {plain(report.bank)}; runs: {plain(', '.join(report.runs))}", style="bold"))
+    for table in tables(report):
+        console.print()
+        console.print(_rich(table))
+        console.print(Text(table.caption, style="dim"))
+    for heading, lines in notes(report):
+        console.print()
+        console.print(Text(heading, style="bold"))
+        for line in lines:
+            console.print(Text(f"  {line}"))
+
+
+def _rich(table: Table) -> RichTable:
+    made = RichTable(title=Text(table.title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(table.columns):
+        made.add_column(Text(column), overflow="fold", no_wrap=index == 0)
+    for row in table.rows:
+        made.add_row(*(Text(cell, style=_VERDICTS.get(cell, "")) for cell in row))
+    return made
