@@ -108,7 +108,7 @@ TAGS: dict[str, TagWords] = {
         "sarcastic sarcasm mocking mockery mock ironic irony exaggerated pointed bitter scornful drawn sneering"
         " jeering",
         "insincere dissatisfied unhappy opposite annoyed joke joking meant earnest sincere displeased satisfied",
-        "declined decline refund refused dissatisfaction unhappy concern concerns complaint objection objections turned",
+        "declined decline refund refused dissatisfaction unhappy concern concerns complaint objection turned",
     ),
     "second_voice": _row(
         "a second voice is audible",

@@ -162,7 +162,7 @@ def tag_match(tag: str, text: frozenset[str]) -> float:
 
 
 def _answers(name: frozenset[str], text: frozenset[str], heard: Sequence[str]) -> float:
-    """How far a tool speaks of what was heard, or of what is usually done about it; its name says more than the rest."""
+    """How far a tool speaks of what was heard, or of what is usually done about it; its name counts double."""
     fits = []
     for tag in heard:
         row = TAGS[tag]

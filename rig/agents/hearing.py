@@ -32,7 +32,7 @@ class Limits:
     quiet_dbfs: float = -27.0
     child_f0_hz: float = 240.0
     """Median pitch above which a voice that is not raised is taken for a child's."""
-    lively_onsets_per_s: float = 4.5
+    lively_onsets_per_s: float = 4.0
     """A loud voice of at least this pace is taken for alarmed or pressed."""
     slow_onsets_per_s: float = 4.2
     dull_high_share: float = 0.02
@@ -95,16 +95,19 @@ def _tags(m: Mapping[str, float]) -> frozenset[str]:
     whisper = m["clarity"] < limits.whisper_clarity and not noise and not steady_noise
     # Bursts and keys are louder than the caller, so they would stand for the caller's level.
     loud = m["speech_dbfs"] > limits.loud_dbfs and not noise and not keypad
-    second = m["both_voices_s"] >= limits.second_voice_s and not keypad
+    beeping = m["tone_beeps"] >= limits.least_beeps
+    covered = noise or keypad or beeping
+    breathy = m["clarity"] < limits.breathy_clarity and not (noise or whisper or steady_noise)
+    # What is left of a breathy voice, or under a tone, looks like a second pitch.
+    second = m["both_voices_s"] >= limits.second_voice_s and not (breathy or whisper or keypad or beeping)
     child = m["f0_hz"] > limits.child_f0_hz and not loud and not whisper
     blurred = m["high_share"] < limits.dull_high_share and m["onsets_per_s"] < limits.slow_onsets_per_s
-    breathy = m["clarity"] < limits.breathy_clarity and not (noise or whisper or second or steady_noise)
     drawn_out = m["swing_cents"] > limits.swing_cents and m["onsets_per_s"] < limits.unhurried_onsets_per_s
     checks = {
-        "beeping": m["tone_beeps"] >= limits.least_beeps,
+        "beeping": beeping,
         "keypad": keypad,
         "noise_burst": noise,
-        "cut_off": m["cut"] > 0 and not noise and not keypad,
+        "cut_off": m["cut"] > 0 and not covered,
         "loud": loud,
         "agitated": loud and m["onsets_per_s"] > limits.lively_onsets_per_s,
         "whispered": whisper,
@@ -112,7 +115,7 @@ def _tags(m: Mapping[str, float]) -> frozenset[str]:
         "child_voice": child,
         "blurred": blurred,
         "breathy": breathy,
-        "exaggerated": drawn_out and not (child or blurred or breathy or second or whisper),
+        "exaggerated": drawn_out and not (child or blurred or breathy or second or whisper or covered),
         "second_voice": second,
         "background_noise": steady_noise,
     }
