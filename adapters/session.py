@@ -15,7 +15,7 @@ from captures.capture import Mark
 from captures.clock import Clock
 from captures.events import Event, Failed, FailureKind, Refused, SessionReady, TimedEvent
 from captures.frames import ClosedBy, Direction, InFrame, LoggedFrame, OutFrame
-from transports.transport import Transport, TransportError
+from transports.transport import ReportsFailures, Transport, TransportError
 
 
 class SessionError(Exception):
@@ -44,6 +44,8 @@ class Session:
         self.failure: Refused | Failed | None = None
         """The first failure; nothing after it counts as an answer."""
         self._transport = transport
+        if isinstance(transport, ReportsFailures):
+            transport.on_failed = self._on_failed
         self._changed = anyio.Event()
         self._listener: Callable[[TimedEvent], None] | None = None
         self._close_listener: Callable[[ClosedBy], None] | None = None
@@ -61,7 +63,7 @@ class Session:
             try:
                 await self._transport.connect(self.dialect.endpoint(), self._on_frame, self._on_closed)
             except TransportError as error:
-                self._take(self.clock.now_ns(), self.dialect.connect_failed(error))
+                self._on_failed(error)
             else:
                 self.marks[Mark.CONNECT_END] = self.clock.now_ns()
                 self.send(self.dialect.open(setup))
@@ -151,6 +153,9 @@ class Session:
         events, owed = self.dialect.receive(frame)
         self._take_all(frame.t_ns, events)
         self.send(owed)
+
+    def _on_failed(self, error: TransportError) -> None:
+        self._take(self.clock.now_ns(), self.dialect.connect_failed(error))
 
     def _on_closed(self, closed: ClosedBy) -> None:
         self.closed = closed

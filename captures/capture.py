@@ -111,7 +111,7 @@ class Pacing(_Record):
     lateness_max_ns: int
     last_chunk_ns: int
     commit_ns: int | None
-    """Commit sent minus `caller_audio_end`; None when the mode sends no commit."""
+    """Commit sent minus its due time, which is `caller_audio_end` plus `padded_s`; None when the mode sends none."""
     padded_s: float = 0.0
     """Silence added to reach a dialect's shortest commit; `caller_audio_end` stays before it."""
     trailing_silence_s: float = 0.0

@@ -49,6 +49,8 @@ class ClipPlayer:
         self.lateness = Lateness()
         self.padded_s = 0.0
         self.trailing_silence_s = 0.0
+        self.backlog_bytes = 0
+        """Audio that the operating system had not taken when the commit was due: the peer does not read."""
 
     # --- control
 
@@ -127,6 +129,7 @@ class ClipPlayer:
             self.padded_s += duration_ms / 1000
             due_ns += chunk_ns(duration_ms, self._pace)
         yield due_ns
+        self.backlog_bytes = self._session.backlog_bytes()
         sent_ns = self._commit()
         self.lateness.commit_ns = sent_ns - due_ns if self._pace else None
 

@@ -208,6 +208,10 @@ class _Turn:
         self._review()
 
     def _caller_done(self, t_ns: int) -> None:
+        if self._player is not None and self._player.backlog_bytes and self._pace:
+            self._notes.add(
+                f"{self._player.backlog_bytes} bytes of audio were still unsent at the commit: slow peer or net"
+            )
         self._tracker.caller_done(t_ns)
         self._review()
 

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import base64
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -53,13 +54,15 @@ def reply_frames(kind: str, **fields: Any) -> bytes:
 
 READY = reply_frames("session.updated", session={"type": "realtime"})
 CREATED = reply_frames("response.created", response={"id": "r", "status": "in_progress"})
-DELTA = reply_frames(
+DELTA_HEAD, DELTA_TAIL = reply_frames(
     "response.output_audio.delta",
-    item_id="m",
+    item_id="SENT_AT",
     output_index=0,
     content_index=0,
     delta=base64.b64encode(bytes(range(240)) * 4).decode(),
-)
+).split(b"SENT_AT")
+"""Around the peer's stamp of the moment it sent the chunk; both processes read the same monotonic clock."""
+SENT_AT = re.compile(rb'"response.output_audio.delta".{1,80}"item_id":"(\d+)"')
 CALL = {
     "type": "function_call",
     "id": "f",
@@ -106,7 +109,7 @@ class Peer(picows.WSListener):
 
         def steps() -> Iterator[int]:
             for k in range(1, self.chunks + 1):
-                transport.send(picows.WSMsgType.TEXT, DELTA)
+                transport.send(picows.WSMsgType.TEXT, DELTA_HEAD + b"%d" % self.clock.now_ns() + DELTA_TAIL)
                 yield begin_ns + k * CHUNK_NS
             transport.send(picows.WSMsgType.TEXT, ITEM)
             transport.send(picows.WSMsgType.TEXT, DONE)
@@ -140,6 +143,8 @@ class Load:
 
     late_ns: list[int] = field(default_factory=list)
     commit_ns: list[int] = field(default_factory=list)
+    arrival_ns: list[int] = field(default_factory=list)
+    """Our stamp of a reply chunk minus the peer's: transit, and what our loop adds to it."""
     endings: list[str] = field(default_factory=list)
     replied_s: float = 0.0
     void: int = 0
@@ -150,6 +155,9 @@ class Load:
             f.t_ns for f in session.log if f.direction is Direction.SENT and b"audio_buffer.append" in f.payload[:80]
         ]
         self.late_ns += [t_ns - sent[0] - k * CHUNK_NS for k, t_ns in enumerate(sent)]
+        for frame in session.log:
+            if frame.direction is Direction.RECEIVED and (stamp := SENT_AT.search(frame.payload, 0, 200)):
+                self.arrival_ns.append(frame.t_ns - int(stamp[1]))
         self.endings.append(record.ending.value)
         self.replied_s += sum(len(pcm) for _, pcm in record.reply_pieces) / 2 / RATE_HZ
         pacing = record.pacing
@@ -238,7 +246,7 @@ def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def tell(title: str, load: Load, cpu_s: float, wall_s: float) -> None:
-    late, commits = sorted(load.late_ns), sorted(load.commit_ns)
+    late, commits, arrivals = sorted(load.late_ns), sorted(load.commit_ns), sorted(load.arrival_ns)
     p50, p99, p999, top = (percentile_ns(late, share) / 1e6 for share in (0.50, 0.99, 0.999, 1.0))
     commit = f"{percentile_ns(commits, 0.99) / 1e6:.2f} ms" if commits else "none sent (the peer ends the turn)"
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -246,6 +254,8 @@ def tell(title: str, load: Load, cpu_s: float, wall_s: float) -> None:
         f"{title}: lateness p50 {p50:.2f}  p99 {p99:.2f}  p99.9 {p999:.2f}  max {top:.2f} ms over {len(late)} chunks\n"
         f"    commit late p99 {commit}, largest lag while answering "
         f"{load.lag_max_ns / 1e6:.1f} ms, void {load.void} of {len(load.endings)} turns\n"
+        f"    reply chunks stamped after the peer sent them: p50 {percentile_ns(arrivals, 0.50) / 1e6:.2f}  p99 "
+        f"{percentile_ns(arrivals, 0.99) / 1e6:.2f}  max {percentile_ns(arrivals, 1.0) / 1e6:.2f} ms\n"
         f"    CPU {100 * cpu_s / wall_s:.0f} % of one core over {wall_s:.0f} s, peak memory {peak_mb:.0f} MB, "
         f"reply audio {load.replied_s:.0f} s, endings {', '.join(sorted(set(load.endings)))}"
     )
