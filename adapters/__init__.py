@@ -1,1 +1,4 @@
-"""One folder per dialect: pure translation, no sockets; and the one session shell that joins a dialect to a transport."""
+"""One folder per dialect: pure translation, no sockets.
+
+Beside them the one session shell, which joins a dialect to a transport.
+"""

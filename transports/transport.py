@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from captures.frames import ClosedBy, InFrame, OutFrame
 
@@ -73,3 +73,11 @@ class Transport(Protocol):
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close and release everything; bounded, and safe to call twice."""
         ...
+
+
+@runtime_checkable
+class ReportsFailures(Protocol):
+    """A transport whose single writes can fail while it stays up: one that posts requests."""
+
+    on_failed: Callable[[TransportError], None]
+    """Called with the failure of a write; set before the first one."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from adapters import registry
-from adapters.dialect import EncodedClip, TargetSettings
+from adapters.dialect import EncodedClip, InputTooLargeError, TargetSettings
 from adapters.session import Session, SessionError
 from captures.capture import Capture, Ending, ErrorInfo, Mark, ReplyAudio
 from captures.clock import Clock
@@ -76,6 +76,9 @@ class Attempts:
             ending, error = _typed(failed.event)
             capture = self._capture(cell, number, started_ns, ending, error, session)
             return AttemptRecord(capture, tuple(session.log))
+        except InputTooLargeError as too_large:
+            error = ErrorInfo(kind="input", code="too_large", message=str(too_large))
+            return AttemptRecord(self._capture(cell, number, started_ns, Ending.INPUT_ERROR, error))
         finally:
             await session.close()
         heard = await anyio.to_thread.run_sync(_heard, record)

@@ -75,8 +75,10 @@ def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
     for number, config in enumerate(resolved.config.targets):
         place = f"targets[{number}] ({config.name})"
         dialect = registry.dialect(config.adapter)
+        # An embedded agent has no address before it runs; any of the right scheme will do to check its settings.
+        pending = "http://127.0.0.1:1/v1" if hasattr(dialect, "transport") else "ws://127.0.0.1:1/"
         try:
-            client = dialect.client(target_settings(resolved, config, None))
+            client = dialect.client(target_settings(resolved, config, pending if config.embedded_agent else None))
         except SettingsError as error:
             complain(f"{place}: {error}")
             continue

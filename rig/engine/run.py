@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -93,29 +93,30 @@ async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubbe
 
     Raises:
         WriterError: the folder cannot be written.
-        FleetError: an embedded agent did not start.
+        ChildError: an embedded agent did not start.
     """
-    left = remaining(prepared, folder)
     config = prepared.resolved.config
     clock = MonotonicClock()
     ticker = Ticker(clock)
-    writer = CaptureWriter(folder, scrubber, queue_limit=config.max_sessions)
-    targets = [target for target in prepared.targets if any(cell.target == target.name for cell in left.cells)]
     outcomes: Mapping[str, TargetOutcome] = {}
-    async with writer, _embedded(prepared, [target.name for target in targets], folder.path / "logs") as addresses:
-        attempts = {
-            target.name: Attempts(
-                config, target, prepared.settings(target.config, addresses.get(target.name)), clock, ticker
-            )
-            for target in targets
-        }
-        runner = Runner(config, attempts, writer, observer, left.attempts)
-        outcomes = await runner.run(targets, left.cells)
+    async with CaptureWriter(folder, scrubber, queue_limit=config.max_sessions) as writer:
+        left = remaining(prepared, folder)  # read only now: entering the writer locked and mended the folder
+        names = {cell.target for cell in left.cells}
+        targets = [target for target in prepared.targets if target.name in names]
+        async with _embedded(prepared, names, folder.logs_path) as addresses:
+            attempts = {
+                target.name: Attempts(
+                    config, target, prepared.settings(target.config, addresses.get(target.name)), clock, ticker
+                )
+                for target in targets
+            }
+            runner = Runner(config, attempts, writer, observer, left.attempts)
+            outcomes = await runner.run(targets, left.cells)
     return RunResult(folder.path, outcomes, left.finished, left.foreign, tuple(writer.notes))
 
 
 @asynccontextmanager
-async def _embedded(prepared: Prepared, names: list[str], logs: Path) -> AsyncIterator[Mapping[str, str]]:
+async def _embedded(prepared: Prepared, names: Set[str], logs: Path) -> AsyncIterator[Mapping[str, str]]:
     """Target name → address of the embedded agent that serves it; starts only what is asked for."""
     wanted = {
         target.name: (target.config.adapter, target.config.embedded_agent)
@@ -125,7 +126,7 @@ async def _embedded(prepared: Prepared, names: list[str], logs: Path) -> AsyncIt
     if not wanted:
         yield {}
         return
-    async with fleet(sorted(set(wanted.values())), log_path=logs / "agents.log") as addresses:
+    async with fleet(sorted(set(wanted.values())), log_folder=logs) as addresses:
         yield {name: addresses[spec] for name, spec in wanted.items()}
 
 

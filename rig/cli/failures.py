@@ -1,0 +1,28 @@
+"""Which exceptions are the user's to mend, and how they read. Imported only once something has gone wrong."""
+
+from __future__ import annotations
+
+from captures.lock import FolderLockedError
+from captures.run_folder import RunFolderError
+from captures.scrub import Scrubber
+from captures.writer import WriterError
+from rig.agents.children import ChildError
+from rig.bank.loader import BankError
+from rig.cli.secrets_seen import seen
+from rig.config import ConfigError
+
+_PLAIN = (BankError, ConfigError, RunFolderError, FolderLockedError, WriterError, ChildError)
+
+
+def explained(error: BaseException) -> list[str] | None:
+    """Lines for the user, scrubbed; None when this is a bug."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        parts = [explained(part) for part in error.exceptions]
+        if any(part is None for part in parts):
+            return None
+        return list(dict.fromkeys(line for part in parts if part for line in part))
+    if not isinstance(error, _PLAIN):
+        return None
+    return Scrubber(seen()).scrub_text(str(error)).splitlines()

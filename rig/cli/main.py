@@ -1,0 +1,163 @@
+"""The command line: names, options and help texts. What a command does is in the module that it imports."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="rig",
+    help="Test rig for voice agents: streams real speech in real time, scores the first action, measures latency.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its tracebacks print local variables, keys among them
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="rich",
+)
+bank_app = typer.Typer(help="Look at and check banks of items.", no_args_is_help=True)
+app.add_typer(bank_app, name="bank")
+
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Run folder; an existing one is resumed. Default: runs/<id>.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="List cells, minutes of audio and of wall time; connect to nothing.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on standard output.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every attempt to standard error.")]
+
+
+@app.command()
+def demo(out: Out = None, dry_run: DryRun = False, as_json: AsJson = False, verbose: Verbose = False) -> None:
+    """Run the demo bank on the embedded agents over loopback, in real time, and print the report.
+
+    Needs no key and no network. Takes under five minutes.
+
+    Example: [bold]rig demo[/bold]
+    """
+    from rig.cli.run_command import demo_config_path, run_and_report
+
+    raise typer.Exit(run_and_report(demo_config_path(), out, dry_run=dry_run, as_json=as_json, verbose=verbose))
+
+
+@app.command()
+def run(
+    config: Annotated[Path, typer.Argument(help="Config file (YAML); see configs/.", show_default=False)],
+    out: Out = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a config: every cell that the run folder does not have yet.
+
+    Exit code 0: all cells done; 2: not all done (run again with the same --out to resume); 130: interrupted.
+
+    Example: [bold]rig run configs/openai-realtime.yaml --out runs/first[/bold]
+    """
+    from rig.cli.run_command import run_and_report
+
+    raise typer.Exit(run_and_report(config, out, dry_run=dry_run, as_json=as_json, verbose=verbose))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
+    null: Annotated[
+        list[str] | None, typer.Option("--null", help="Words-only target to compare with; default: by role.")
+    ] = None,
+    bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
+    as_json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Print the tables of one or more runs: credit, null gain, probe, endings, latency, pacing.
+
+    Example: [bold]rig report runs/first --json[/bold]
+    """
+    from rig.cli.report_command import print_report
+
+    print_report(runs, null or [], bank, as_json=as_json, markdown=markdown)
+
+
+@app.command("import")
+def import_(
+    records: Annotated[list[Path], typer.Argument(help="Published per-cell records (JSON lines).", show_default=False)],
+    bank: Annotated[Path, typer.Option("--bank", help="Bank folder that the records are about.")],
+    name: Annotated[str, typer.Option("--name", help="Target name in reports.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write.")],
+    role: Annotated[
+        str, typer.Option("--role", help="contestant, words_only, ladder, instrument or floor.")
+    ] = "contestant",
+) -> None:
+    """Turn published records into a run folder, so that they can be reported and compared.
+
+    Example: [bold]rig import records.jsonl --bank items/ --name gem25 --role contestant --out runs/gem25[/bold]
+    """
+    from rig.cli.import_command import import_run
+
+    import_run(records, bank, name, role, out)
+
+
+@app.command()
+def emulate(
+    dialect: Annotated[str, typer.Argument(help="openai-realtime, rig-socket or chat-audio.", show_default=False)],
+    agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free one.")] = 8765,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Serve an embedded agent to anybody's client, in a vendor's dialect, until Ctrl-C.
+
+    Example: [bold]rig emulate openai-realtime --agent local-acoustic --port 8765[/bold]
+    """
+    from rig.cli.emulate_command import serve
+
+    raise typer.Exit(serve(dialect, agent, host, port))
+
+
+@bank_app.command()
+def lint(
+    bank: Annotated[str, typer.Argument(help="A bank folder, or the name of a packaged bank.")] = "demo",
+    as_json: AsJson = False,
+) -> None:
+    """Check a bank: every problem of every file, with file and field.
+
+    Exit code 1 if there is any error.
+
+    Example: [bold]rig bank lint my-bank/[/bold]
+    """
+    from rig.cli.bank_command import print_lint
+
+    raise typer.Exit(print_lint(bank, as_json=as_json))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("voice-agent-rig"))
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version_wanted: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Test rig for voice agents: streams real speech in real time, scores the first action, measures latency."""
+
+
+def run_cli() -> None:
+    """Entry point. What a user can mend is told in plain lines (exit code 2); anything else is a bug and shows."""
+    try:
+        app()
+    except Exception as error:
+        from rig.cli.failures import explained
+
+        lines = explained(error)
+        if lines is None:
+            raise
+        for line in lines:
+            typer.echo(f"rig: {line}", err=True)
+        sys.exit(2)

@@ -1,0 +1,136 @@
+"""`rig run` and `rig demo`: prepare, run with progress, report."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+import anyio
+from rich.console import Console
+from rich.table import Table
+
+from captures.log_scrub import scrubbed_hooks
+from captures.run_folder import new_run_id
+from captures.scrub import Scrubber
+from rig.cli.progress import RunProgress
+from rig.cli.report_command import print_report
+from rig.cli.secrets_seen import remember
+from rig.config import load_config
+from rig.engine.prepare import Prepared, prepare
+from rig.engine.run import RunResult, open_folder, remaining, run
+
+_ANSWER_ESTIMATE_S = 2.5
+"""Set-up and answer of a cell, for estimates only."""
+_SWITCH_INTERVAL_S = 0.001
+"""How long the writer thread may keep the interpreter from the event loop; Python's own 5 ms would be lateness."""
+
+
+def demo_config_path() -> Path:
+    """The demo's config: packaged with the rig, or `configs/` of a checkout."""
+    packaged = Path(str(files("rig").joinpath("configs/demo.yaml")))
+    return packaged if packaged.is_file() else Path(str(files("rig"))).parent / "configs" / "demo.yaml"
+
+
+def run_and_report(config_path: Path, out: Path | None, *, dry_run: bool, as_json: bool, verbose: bool) -> int:
+    """Run a config and print its report; the process's exit code."""
+    resolved = load_config(config_path)
+    remember(resolved.secrets)
+    scrubber = Scrubber(resolved.secrets)
+    with scrubbed_hooks(scrubber):
+        prepared = prepare(resolved)
+        for line in prepared.input_errors:
+            print(f"rig: input error: {line}", file=sys.stderr)
+        if dry_run:
+            _print_plan(prepared, as_json=as_json)
+            return 0
+        path = out or Path("runs") / new_run_id(datetime.now(UTC))
+        folder = open_folder(prepared, path, scrubber)
+        with RunProgress(scrubber, verbose=verbose) as progress:
+            left = remaining(prepared, folder)
+            if left.finished:
+                progress.say(f"{path}: {left.finished} cells are done already; {len(left.cells)} to go")
+            if left.foreign:
+                progress.say(
+                    f"{path}: {left.foreign} finished cells belong to another config or bank and are left alone"
+                )
+            progress.planned(left.cells)
+            sys.setswitchinterval(_SWITCH_INTERVAL_S)
+            gc.collect()
+            gc.freeze()  # what was loaded so far need not be walked while streams are paced
+            try:
+                result: RunResult = anyio.run(
+                    run, prepared, folder, progress, scrubber, backend_options={"use_uvloop": _has_uvloop()}
+                )
+            except KeyboardInterrupt:
+                progress.say(f"interrupted; what was measured is in {path}. Run again with --out {path} to go on")
+                return 130
+            for note in result.notes:
+                progress.say(note)
+        print_report([path], [], None, as_json=as_json, markdown=False)
+    return _close(result, path)
+
+
+def _close(result: RunResult, path: Path) -> int:
+    """The last lines, and the exit code."""
+    missing = {name: outcome for name, outcome in result.outcomes.items() if outcome.unfinished}
+    for name, outcome in missing.items():
+        reason = f": {outcome.stopped.code}: {outcome.stopped.message}" if outcome.stopped else ""
+        print(f"rig: {name}: {outcome.unfinished} cells not measured{reason}", file=sys.stderr)
+    if missing:
+        print(f"rig: run again with --out {path} to resume", file=sys.stderr)
+        return 2
+    print(f"rig: run folder {path}", file=sys.stderr)
+    return 0
+
+
+def _has_uvloop() -> bool:
+    if os.environ.get("RIG_NO_UVLOOP"):
+        return False
+    try:
+        import uvloop  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _print_plan(prepared: Prepared, *, as_json: bool) -> None:
+    rows = []
+    for target in prepared.targets:
+        cells = prepared.plan.of(target.name)
+        audio_s = sum(cell.audio_s for cell in cells)
+        at_once = target.config.concurrency or prepared.resolved.config.concurrency
+        played_s = audio_s if target.capabilities.streams_audio else 0.0
+        rows.append(
+            {
+                "target": target.name,
+                "cells": len(cells),
+                **{
+                    str(condition): sum(cell.condition is condition for cell in cells)
+                    for condition in prepared.resolved.config.conditions
+                },
+                "audio_minutes": round(audio_s / 60, 1),
+                "wall_minutes": round((played_s + _ANSWER_ESTIMATE_S * len(cells)) / at_once / 60, 1),
+            }
+        )
+    not_planned = [
+        f"{left.target}: {left.cells} {left.condition} cells left out: {left.reason}"
+        for left in prepared.plan.not_planned
+    ]
+    if as_json:
+        print(json.dumps({"targets": rows, "not_planned": not_planned, "input_errors": list(prepared.input_errors)}))
+        return
+    table = Table(title=f"bank {prepared.bank.name} {prepared.bank.version}, nothing connected")
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "), justify="left" if column == "target" else "right")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    console = Console()
+    console.print(table)
+    console.print("wall minutes: estimate; targets run side by side, so the run takes about the longest of them")
+    for line in not_planned:
+        console.print(line, markup=False)
