@@ -41,7 +41,8 @@ class _Call(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     tool: str | None = None
-    args: dict[str, Any] | None = None
+    args: Any = None
+    """An object; anything else is kept as an unreadable call."""
 
 
 class _Row(BaseModel):
@@ -53,8 +54,8 @@ class _Row(BaseModel):
     variant: str = Field(validation_alias=AliasChoices("variant", "variant_id"))
     condition: Condition = Field(validation_alias=AliasChoices("cond", "condition"))
     calls: tuple[_Call, ...] = Field(validation_alias=AliasChoices("calls", "tool_calls"))
-    text: str = Field(validation_alias=AliasChoices("text", "response_text"))
-    error: str = ""
+    text: str | None = Field(validation_alias=AliasChoices("text", "response_text"))
+    error: str | None = ""
     repeat: int = Field(default=0, ge=0)
     stimulus_sha256: str = ""
     driver: str = ""
@@ -221,7 +222,7 @@ def _capture(row: _Row, name: str) -> Capture:
         ending_detail="imported",
         error=ErrorInfo(kind="imported", code="", message=row.error) if row.error else None,
         calls=tuple(_observed(call, index) for index, call in enumerate(row.calls)),
-        reply_text=row.text,
+        reply_text=row.text or "",
         echoed=_echoed(row),
     )
 
@@ -230,8 +231,8 @@ def _observed(call: _Call, index: int) -> ObservedCall:
     return ObservedCall(
         call_id=f"imported-{index}",
         name=call.tool,
-        arguments_json="" if call.args is None else json.dumps(call.args),
-        arguments=call.args,
+        arguments_json=call.args if isinstance(call.args, str) else json.dumps(call.args),
+        arguments=call.args if isinstance(call.args, dict) else None,
         output_index=index,
     )
 

@@ -63,7 +63,7 @@ def build_report(runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence
         families=families,
         agreements=agreements(targets, cells),
         not_run=tuple(line for target in targets for line in _not_run(target))
-        + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors", ())),
+        + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors") or ()),
         warnings=(*changed, *mixed, *doubts, *(line for run in loaded for line in run.warnings)),
         void_limit_ms=tuple(sorted({run.void_limit_s * 1000 for run in loaded})),
         roles_derived=any(cell.roles_derived for own in cells.values() for cell in own),
@@ -198,7 +198,7 @@ def _verdict(estimate: Estimate, holm_p: float | None) -> Verdict | None:
 def _not_run(target: TargetRun) -> list[str]:
     """What a target was not asked, did not finish, or failed at; one line each."""
     run, lines = target.run, []
-    for left in run.run_json.get("not_planned", ()):
+    for left in run.run_json.get("not_planned") or ():
         if target.original == left.get("target"):
             lines.append(
                 f"{target.name}: {left.get('cells')} {left.get('condition')} cells not run: {left.get('reason')}"

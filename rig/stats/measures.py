@@ -32,6 +32,45 @@ def credit(cells: Iterable[ScoredCell], *, neutral: bool, cue_kind: CueKind | No
     ]
 
 
+def selection_credit(cells: Iterable[ScoredCell]) -> list[Sample]:
+    """Credit by the tool's name alone, on cue-bearing audio cells."""
+    return [
+        Sample(cell.action.selection_credit, cell.item_id, cell.repeat)
+        for cell in _cue_bearing_audio(cells)
+        if cell.action is not None
+    ]
+
+
+def first_call_credit(cells: Iterable[ScoredCell]) -> list[Sample]:
+    """Credit of the first call alone, on cue-bearing audio cells."""
+    return [
+        Sample(cell.action.first_call_credit, cell.item_id, cell.repeat)
+        for cell in _cue_bearing_audio(cells)
+        if cell.action is not None
+    ]
+
+
+def control_credit(cells: Iterable[ScoredCell]) -> list[Sample]:
+    """Credit on the audio cells of invariant controls, which no other measure counts."""
+    return [
+        Sample(cell.action.credit, cell.item_id, cell.repeat)
+        for cell in cells
+        if cell.condition is Condition.AUDIO and cell.control and not cell.held and cell.action is not None
+    ]
+
+
+def paired(first: Iterable[Sample], second: Iterable[Sample]) -> list[Sample]:
+    """Differences between samples of one value per item and repeat, where both have one."""
+    partners: dict[str, dict[int, float]] = defaultdict(dict)
+    for sample in second:
+        partners[sample.item][sample.repeat] = sample.value
+    return [
+        Sample(sample.value - _at(partners[sample.item], sample.repeat), sample.item, sample.repeat)
+        for sample in first
+        if sample.item in partners
+    ]
+
+
 def audio_minus_twin(cells: Iterable[ScoredCell]) -> list[Sample]:
     """Credit on the clip minus credit on the bare words, on cue-bearing cells."""
     cells = list(cells)
@@ -85,6 +124,10 @@ def probe_accuracy(cells: Iterable[ScoredCell], reading: Reading, no_option: NoO
         for cell in cells
         if cell.headline and cell.probe is not None and (value := cell.probe.value(reading, no_option)) is not None
     ]
+
+
+def _cue_bearing_audio(cells: Iterable[ScoredCell]) -> Iterator[ScoredCell]:
+    return (cell for cell in cells if cell.condition is Condition.AUDIO and cell.headline and not cell.neutral)
 
 
 def _golds_differ(item: Item, variants: set[str]) -> bool:

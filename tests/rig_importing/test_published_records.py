@@ -79,13 +79,19 @@ def test_headline_numbers_of_the_published_systems(shared_dir: Path) -> None:
     assert cue_bearing is not None
     assert (round(cue_bearing.mean, 3), cue_bearing.n, cue_bearing.items) == (0.7, 21, 20)
     gain = difference(null_gain(cells["gem25native"], cells["cascadeopen"]))
-    assert gain is not None and gain.lo is not None and gain.hi is not None and gain.p is not None
+    assert gain is not None
+    assert gain.lo is not None
+    assert gain.hi is not None
+    assert gain.p is not None
     assert (round(gain.mean, 3), round(gain.lo, 2), round(gain.hi, 2)) == (0.457, 0.22, 0.73)
     assert gain.p < 0.01
     nothing = difference(null_gain(cells["cascadeopen"], cells["cascadeopen"]))
-    assert nothing is not None and (nothing.mean, nothing.p) == (0.0, 1.0)
+    assert nothing is not None
+    assert (nothing.mean, nothing.p) == (0.0, 1.0)
     own = difference(audio_minus_twin(cells["cascadeopen"]))
-    assert own is not None and own.lo is not None and own.lo < 0
+    assert own is not None
+    assert own.lo is not None
+    assert own.lo < 0
 
 
 @pytest.mark.shared_data
