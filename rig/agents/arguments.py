@@ -12,11 +12,12 @@ from rig.agents.lexical import SpokenNumber, spoken_numbers, stem, stems, tokens
 MAX_STRING_CHARS = 200
 _MAX_WORDS = 10
 _HOUR = r"(?:\d{1,2}(?::\d\d)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+_PART_OF_DAY = r"(?:tonight|tomorrow|this (?:morning|afternoon|evening)|in the (?:morning|afternoon|evening))"
 _WHEN = {
+    # An hour alone could be any number: it needs "at" before it, or a part of the day after it.
     "time": re.compile(
         rf"\b(?:noon|midnight|{_HOUR}(?: (?:fifteen|thirty|forty[ -]five))?"
-        r"(?: ?(?:[ap]\.?m\.?|o'?clock))?(?: (?:tonight|tomorrow|this (?:morning|afternoon|evening)|in the \w+))?)"
-        r"(?!\w)"
+        rf"(?: ?(?:[ap]\.?m\b\.?|o'?clock)(?: {_PART_OF_DAY})?| {_PART_OF_DAY})|(?<=\bat ){_HOUR})(?!\w)"
     ),
     "day": re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:today|tomorrow|tonight)\b"),
     "week": re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"),

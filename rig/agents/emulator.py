@@ -177,8 +177,9 @@ class _Endpoint:
         with self._session():
             async with anyio.create_task_group() as tasks:
                 session = HostSession(self._dialect.server(), self._agent, send, tasks)
-                await session.take(body, False)
-            status = 200 if session.answered else 500 if session.failed else 400
+                refused = await session.take(body, False)
+            # In file mode a refusal's close code is its HTTP status.
+            status = refused[0] if refused is not None else 500 if session.failed else 200
         if not frames:
             raise web.HTTPServiceUnavailable(text="the emulator stops")
         return web.Response(body=frames[-1].payload, content_type="application/json", status=status)

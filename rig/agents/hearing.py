@@ -48,6 +48,7 @@ class Limits:
     cut_level_db: float = 12.0
     """A cut ends within this of the loud parts' level."""
     second_voice_s: float = 0.25
+    second_voice_breathy_s: float = 1.2
     least_beeps: int = 3
     least_keys: int = 2
     floor_gap_db: float = 18.0
@@ -67,6 +68,8 @@ class Heard:
 
 def hear(samples: Samples, rate_hz: int) -> Heard:
     """Tags of mono samples in [-1, 1]; none where there is less than 0.2 s of sound."""
+    if samples.size:
+        samples = samples - np.mean(samples)
     frames = _frames(samples, rate_hz)
     if frames.shape[0] < 20:
         return Heard()
@@ -99,7 +102,8 @@ def _tags(m: Mapping[str, float]) -> frozenset[str]:
     covered = noise or keypad or beeping
     breathy = m["clarity"] < limits.breathy_clarity and not (noise or whisper or steady_noise)
     # What is left of a breathy voice, or under a tone, looks like a second pitch.
-    second = m["both_voices_s"] >= limits.second_voice_s and not (breathy or whisper or keypad or beeping)
+    least_s = limits.second_voice_breathy_s if breathy else limits.second_voice_s
+    second = m["both_voices_s"] >= least_s and not (whisper or keypad or beeping)
     child = m["f0_hz"] > limits.child_f0_hz and not loud and not whisper
     blurred = m["high_share"] < limits.dull_high_share and m["onsets_per_s"] < limits.slow_onsets_per_s
     drawn_out = m["swing_cents"] > limits.swing_cents and m["onsets_per_s"] < limits.unhurried_onsets_per_s
@@ -114,7 +118,7 @@ def _tags(m: Mapping[str, float]) -> frozenset[str]:
         "quiet": m["speech_dbfs"] < limits.quiet_dbfs,
         "child_voice": child,
         "blurred": blurred,
-        "breathy": breathy,
+        "breathy": breathy and not second,
         "exaggerated": drawn_out and not (child or blurred or breathy or second or whisper or covered),
         "second_voice": second,
         "background_noise": steady_noise,

@@ -64,8 +64,6 @@ class HostSession:
         self._too_long = False
         self._last_call: ReplyCall | None = None
         self._result_given = False
-        self.answered = False
-        """An answer was given in full."""
         self.failed = False
         """An answer was wanted and could not be given."""
         self._answering = anyio.Lock()
@@ -144,7 +142,6 @@ class HostSession:
             return
         self._last_call = reply.calls[0] if reply.calls else self._last_call
         await self._send_all(self._dialect.answer(reply))
-        self.answered = True
 
     async def _fail(self, code: str, message: str) -> None:
         self.failed = True

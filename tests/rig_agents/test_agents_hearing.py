@@ -1,0 +1,118 @@
+"""Acoustic tags on synthesised signals whose properties are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rig.agents.hearing import Heard, hear
+
+RATE_HZ = 24_000
+Samples = NDArray[np.float64]
+
+
+def _voice(pitch_hz: float = 140.0, seconds: float = 3.0, dbfs: float = -23.0, rate_hz: int = RATE_HZ) -> Samples:
+    """A harmonic stack with a formant-like fall, five syllables a second, silence around."""
+    at = np.arange(round(seconds * rate_hz)) / rate_hz
+    hertz = pitch_hz * (1.0 + 0.03 * np.sin(2 * np.pi * 0.4 * at))
+    phase = 2 * np.pi * np.cumsum(hertz) / rate_hz
+    partials = np.arange(1, int(3600 / pitch_hz))
+    stack = np.sum([np.sin(partial * phase + partial**2) / partial**0.7 for partial in partials], axis=0)
+    syllables = stack * np.clip(0.5 - 0.6 * np.cos(2 * np.pi * 5.0 * at), 0.0, 1.0)
+    level = np.sqrt(np.mean(np.square(syllables)))
+    fade = np.minimum(1.0, np.minimum(at, at[::-1]) / 0.1)
+    quiet = np.zeros(round(0.3 * rate_hz))
+    return np.concatenate((quiet, syllables * fade / level * 10 ** (dbfs / 20), quiet))
+
+
+def _tags(samples: Samples, rate_hz: int = RATE_HZ) -> frozenset[str]:
+    return hear(samples, rate_hz).tags
+
+
+def _tone(hertz: float, size: int) -> Samples:
+    return np.sin(2 * np.pi * hertz * np.arange(size) / RATE_HZ)
+
+
+def test_a_plain_voice_has_no_tags() -> None:
+    assert _tags(_voice()) == frozenset()
+
+
+@pytest.mark.parametrize("samples", [np.zeros(0), np.zeros(100), np.zeros(RATE_HZ), np.full(RATE_HZ, 0.5)])
+def test_silence_has_no_tags(samples: Samples) -> None:
+    heard = hear(samples, RATE_HZ)
+    assert isinstance(heard, Heard)
+    assert not heard.tags & {"beeping", "keypad", "second_voice", "child_voice"}
+
+
+@pytest.mark.parametrize("rate_hz", [8000, 16_000, 48_000])
+def test_pitch_is_measured_at_every_rate(rate_hz: int) -> None:
+    heard = hear(_voice(140.0, rate_hz=rate_hz), rate_hz)
+    assert heard.measures["f0_hz"] == pytest.approx(140.0, rel=0.03)
+
+
+def test_level() -> None:
+    assert "loud" in _tags(_voice(dbfs=-15.0))
+    assert "quiet" in _tags(_voice(dbfs=-34.0))
+    assert hear(_voice(dbfs=-23.0), RATE_HZ).measures["speech_dbfs"] == pytest.approx(-23.0, abs=2.0)
+
+
+def test_a_high_voice_is_a_childs_unless_raised() -> None:
+    assert "child_voice" in _tags(_voice(290.0))
+    assert "child_voice" not in _tags(_voice(290.0, dbfs=-14.0))
+    assert "child_voice" not in _tags(_voice(190.0))
+
+
+def test_beeps() -> None:
+    voice = _voice()
+    beeps = np.zeros(voice.size)
+    for start_s in np.arange(0.1, 3.4, 0.8):
+        start = round(start_s * RATE_HZ)
+        beeps[start : start + 3000] = 0.05 * _tone(1800.0, 3000)
+    heard = hear(voice + beeps, RATE_HZ)
+    assert "beeping" in heard.tags
+    assert heard.measures["tone_hz"] == pytest.approx(1800.0, abs=20.0)
+    assert "second_voice" not in heard.tags
+
+
+def test_keypad() -> None:
+    voice = _voice()
+    for key, (low_hz, high_hz) in enumerate(((697, 1209), (770, 1336), (941, 1477))):
+        start = round((0.4 + 0.3 * key) * RATE_HZ)
+        voice[start : start + 2400] += 0.15 * (_tone(low_hz, 2400) + _tone(high_hz, 2400))
+    assert "keypad" in _tags(voice)
+
+
+def test_noise_burst() -> None:
+    voice = _voice()
+    voice[24_000:36_000] += 0.3 * np.random.default_rng(1).uniform(-1, 1, 12_000)
+    tags = _tags(voice)
+    assert "noise_burst" in tags
+    assert not tags & {"loud", "whispered", "cut_off"}
+
+
+def test_abrupt_end() -> None:
+    voice = _voice()
+    loudest = round((0.3 + 2.1) * RATE_HZ)
+    assert "cut_off" in _tags(voice[:loudest])
+    padded = np.concatenate((voice[:loudest], np.zeros(RATE_HZ)))
+    assert "cut_off" in _tags(padded)
+    assert "cut_off" not in _tags(voice)
+
+
+def test_two_voices_at_once() -> None:
+    assert "second_voice" in _tags(_voice(130.0) + _voice(200.0, dbfs=-29.0))
+
+
+def test_whisper() -> None:
+    noise = np.random.default_rng(2).standard_normal(3 * RATE_HZ)
+    at = np.arange(noise.size) / RATE_HZ
+    spectrum = np.fft.rfft(noise)
+    hertz = np.fft.rfftfreq(noise.size, 1 / RATE_HZ)
+    spectrum *= np.exp(-(((hertz - 1500.0) / 500.0) ** 2)) + 0.05 * (hertz > 3000)
+    shaped = np.fft.irfft(spectrum, noise.size) * np.clip(0.5 - 0.6 * np.cos(2 * np.pi * 4.0 * at), 0.0, 1.0)
+    assert "whispered" in _tags(0.03 * shaped / np.std(shaped))
+
+
+def test_hearing_is_repeatable() -> None:
+    assert hear(_voice(), RATE_HZ) == hear(_voice(), RATE_HZ)
