@@ -100,10 +100,13 @@ class LoopLag(_Record):
 
 
 class Pacing(_Record):
-    """Proof of our own timing in this attempt. Lateness of a chunk: sent minus due, nanoseconds."""
+    """Proof of our own timing in this attempt. Lateness of a chunk: sent minus due, nanoseconds.
+
+    With `chunks` 0 (text, file mode) nothing was paced, and the lateness fields say nothing.
+    """
 
     pace: float
-    """1.0 is real time; 0 marks every latency as not comparable."""
+    """1.0 is real time; any other marks every latency as not comparable."""
     chunk_ms: int
     chunks: int
     lateness_p50_ns: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from captures.capture import Capture, Mark
+from captures.capture import Capture, Condition, Mark
 
 VOID_LIMIT_S = 0.020
 """Above this lateness of ours a latency is void (default; a run's config may set it)."""
@@ -37,10 +37,12 @@ class Latency:
 
 
 def latencies(capture: Capture, void_limit_s: float = VOID_LIMIT_S) -> list[Latency]:
-    """All latencies that `capture` has marks for.
+    """All latencies that `capture`, of an audio cell, has marks for; none for text twins and probes.
 
     A capture without caller chunks (text twin, file mode) has no pacing to be late in; only event-loop lag can void it.
     """
+    if capture.condition is not Condition.AUDIO:
+        return []
     spans = SPANS if Mark.FIRST_CHUNK in capture.marks else FILE_SPANS
     found = []
     for name, (origin, end) in spans.items():
@@ -55,7 +57,7 @@ def _void_reasons(capture: Capture, end: Mark, limit_s: float) -> tuple[str, ...
     if pacing is None:
         return ()
     reasons = []
-    if pacing.chunks and pacing.pace == 0:
+    if pacing.chunks and pacing.pace != 1:
         reasons.append("not paced in real time")
     measured = {
         "chunk lateness p99": pacing.lateness_p99_ns,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -60,8 +59,6 @@ def run_and_report(config_path: Path, out: Path | None, *, dry_run: bool, as_jso
                 )
             progress.planned(left.cells)
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
-            gc.collect()
-            gc.freeze()  # what was loaded so far need not be walked while streams are paced
             try:
                 result: RunResult = anyio.run(
                     run, prepared, folder, progress, scrubber, backend_options={"use_uvloop": _has_uvloop()}

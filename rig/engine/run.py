@@ -26,6 +26,7 @@ from rig.engine.attempt import Attempts
 from rig.engine.plan import Cell
 from rig.engine.prepare import Prepared
 from rig.engine.runner import Observer, Runner, TargetOutcome
+from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
 
 RUN_FORMAT = 1
@@ -111,7 +112,8 @@ async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubbe
                 for target in targets
             }
             runner = Runner(config, attempts, writer, observer, left.attempts)
-            outcomes = await runner.run(targets, left.cells)
+            with no_full_collections():
+                outcomes = await runner.run(targets, left.cells)
     return RunResult(folder.path, outcomes, left.finished, left.foreign, tuple(writer.notes))
 
 
