@@ -31,7 +31,8 @@ MAX_WAITING = 512
 RATES_HZ = range(8000, 48_001)
 MAX_SPEECH_S = 120.0
 LEAST_SPEECH_S = 0.1
-"""Less is taken for silence."""
+SILENT_PEAK = 0.001
+"""Shorter or softer (-60 dBFS) is taken for silence."""
 _REQUEST_TIMEOUT_S = 30.0
 
 Listen = Callable[[bytes, int], Impression]
@@ -83,6 +84,9 @@ def listener(recogniser: Recogniser) -> Listen:
         if len(pcm) < 2 * rate_hz * LEAST_SPEECH_S:
             return Impression()
         samples = np.frombuffer(pcm, dtype="<i2").astype(np.float64) / 32768.0
+        # The recogniser finds words in digital silence too.
+        if np.max(np.abs(samples)) < SILENT_PEAK:
+            return Impression()
         return Impression(recogniser.words(samples, rate_hz), hear(samples, rate_hz).tags)
 
     return listen
