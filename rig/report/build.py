@@ -140,7 +140,7 @@ def _tested(samples: Iterable[Sample], null: str | None) -> Tested | None:
 def _probe(target: TargetRun, cells: Sequence[ScoredCell]) -> tuple[Mapping[str, Estimate | None] | None, str]:
     asked = [cell for cell in cells if cell.condition is Condition.PROBE and cell.headline]
     if target.role == WORDS_ONLY:
-        return None, "does not apply: words only, it cannot hear"
+        return None, "words only: it cannot hear"
     if not any(cell.probe is not None for cell in asked):
         return None, "no probe was run" if not asked else "no answer could be read"
     readings: dict[str, Estimate | None] = {}

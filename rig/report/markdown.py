@@ -23,7 +23,7 @@ def render_markdown(report: Report) -> str:
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
+    return "| " + " | ".join(_escaped(cell.replace("\n", " ")) for cell in cells) + " |"
 
 
 def _escaped(text: str) -> str:

@@ -67,6 +67,13 @@ class LoadedRun:
         """Lateness of ours above which a latency is void."""
         return float(self.run_json.get("void_limit_s", VOID_LIMIT_S))
 
+    @property
+    def configured(self) -> list[str]:
+        """Target names in the config's order; empty where the run had none."""
+        targets = self.section("config").get("targets")
+        entries = targets if isinstance(targets, list) else []
+        return [str(entry["name"]) for entry in entries if isinstance(entry, Mapping) and "name" in entry]
+
     def section(self, name: str) -> Mapping[str, Any]:
         """A mapping of `run.json`, empty where it is absent."""
         found = self.run_json.get(name)
@@ -90,7 +97,7 @@ def targets_of(runs: Sequence[LoadedRun]) -> tuple[list[TargetRun], list[str]]:
     """Every target of every run, and warnings. One name in two runs becomes `name@run` in each."""
     found: list[tuple[str, LoadedRun]] = []
     for run in runs:
-        names = [*run.section("targets"), *(capture.target for capture in run.captures)]
+        names = [*run.configured, *run.section("targets"), *(capture.target for capture in run.captures)]
         found += [(name, run) for name in dict.fromkeys(names)]
     counts: dict[str, int] = {}
     for name, _ in found:

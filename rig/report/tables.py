@@ -14,10 +14,15 @@ from rig.report.model import PROBE_READINGS, Report, TargetReport, Tested
 from rig.stats.bootstrap import Estimate
 
 _ENDINGS = {
-    Ending.INFRASTRUCTURE_ERROR: "infra. error",
-    Ending.CONFIGURATION_ERROR: "config. error",
+    Ending.CALLED: "called",
+    Ending.DECLINED: "declined",
+    Ending.NO_ANSWER: "no\nanswer",
+    Ending.UNFINISHED: "un-\nfinished",
+    Ending.INFRASTRUCTURE_ERROR: "infra.\nerror",
+    Ending.CONFIGURATION_ERROR: "config.\nerror",
+    Ending.INPUT_ERROR: "input\nerror",
 }
-"""Shorter headings; the others are headed as they are called."""
+"""Ending → its heading, on lines short enough for one table."""
 
 ABSENT = "–"
 """Does not apply, or was not measured."""
@@ -28,7 +33,7 @@ _DIFFERING_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of plain text. `caption` says what was measured how."""
+    """Rows of plain text; a cell or heading may have several lines. `caption` says what was measured how."""
 
     title: str
     columns: tuple[str, ...]
@@ -85,17 +90,16 @@ def _credit(report: Report) -> Table:
             _mean(target.credit_cue_bearing),
             _mean(target.credit_neutral),
             _mean(target.both_right),
-            _mean(target.control_credit),
         )
         for target in report.targets
     ]
     return _table(
         "Credit",
-        ("target", "role", "cue-bearing", "neutral", "both right", "controls"),
+        ("target", "role", "cue-bearing", "neutral", "both right"),
         rows,
         "Action score of the first turn on audio cells, more than one call earns 0; mean [95 % interval] n cells. "
         "Both right: strict pass on every variant of an item" + _self_check(report) + ". "
-        "Intervals: item-clustered bootstrap unless a method is named. Controls are in no other figure.",
+        "Intervals: item-clustered bootstrap unless a method is named. Invariant controls are left out.",
     )
 
 
@@ -108,7 +112,7 @@ def _self_check(report: Report) -> str:
 
 
 def _hearing(report: Report) -> Table:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for target in report.targets:
         shown = target.null_gain or target.level_contrast
         rows.append(
@@ -123,6 +127,18 @@ def _hearing(report: Report) -> Table:
             )
         )
     measured = [row for row in rows if any(cell != ABSENT for cell in row[1:4])]
+    columns: tuple[str, ...] = (
+        "target",
+        "audio − twin",
+        "null gain",
+        "level contrast",
+        "Holm p",
+        "verdict",
+        "detectable",
+    )
+    if not any(target.level_contrast for target in report.targets):
+        columns = (*columns[:3], *columns[4:])
+        measured = [(*row[:3], *row[4:]) for row in measured]
     against = report.null or "no words-only target, so no null gain"
     families = "; ".join(
         f"{family.name}: {len(family.tested)} tested"
@@ -131,7 +147,7 @@ def _hearing(report: Report) -> Table:
     )
     return _table(
         "Hearing beyond the words",
-        ("target", "audio − twin", "null gain", "level contrast", "Holm p", "verdict", "detectable"),
+        columns,
         measured,
         f"Credit on identical cue-bearing cells. Null gain: (audio − twin) minus that of the null ({against}); level "
         "contrast: audio − audio of the null, for targets without a text path. Confirmatory; contestants alone are "
@@ -152,15 +168,14 @@ def _verdict(target: TargetReport, tested: Tested | None, null: str | None) -> s
 def _probe(report: Report) -> Table:
     rows = [
         (
-            target.name,
+            f"{target.name}\n{target.probe_note}",
             *(_mean(target.probe[name] if target.probe else None) for name in PROBE_READINGS),
-            target.probe_note,
         )
         for target in report.targets
     ]
     return _table(
         "Probe: what was heard",
-        ("target", *(name.replace("_", ", ") for name in PROBE_READINGS), "answers"),
+        ("target", *(name.replace("_", ",\n") for name in PROBE_READINGS)),
         rows,
         "Strict: the whole answer is one option; lenient: exactly one option occurs in it. An answer that names no "
         "option is wrong or missing, as each column says. Cue-bearing and neutral cells together. Exploratory.",
@@ -173,11 +188,14 @@ def _cue_kinds(report: Report) -> Table:
         (kind.replace("_", " "), *(_mean(target.credit_by_cue_kind.get(kind)) for target in report.targets))
         for kind in kinds
     ]
+    if any(target.control_credit for target in report.targets):
+        rows.append(("invariant control", *(_mean(target.control_credit) for target in report.targets)))
     return _table(
         "Credit by kind of cue",
         ("cue", *(target.name for target in report.targets)),
         rows,
-        "Action score on cue-bearing audio cells; mean [95 % interval] n cells. Exploratory.",
+        "Action score on cue-bearing audio cells, and on all audio cells of invariant controls, which are in no other "
+        "figure; mean [95 % interval] n cells. Exploratory.",
     )
 
 
@@ -199,13 +217,14 @@ def _endings(report: Report) -> Table:
         (
             "target",
             *(_ENDINGS.get(ending, ending.replace("_", " ")) for ending in Ending),
-            "attempts",
+            "tries",
             "retried",
             "2+ calls",
             "did both",
         ),
         rows,
-        "Cells of all conditions by their last attempt; the three errors are not scored, no answer is scored as wrong. "
+        "Cells of all conditions by their last attempt (tries: all attempts); the three errors are not scored, no "
+        "answer is scored as wrong. "
         f"Did both: protective call and the words' default in one turn{derived}.",
     )
 
@@ -214,8 +233,7 @@ def _latency(report: Report) -> Table:
     rows = [
         (
             target.name,
-            name.replace("_", " "),
-            report.origins[name],
+            f"{name}\nfrom {report.origins[name]}",
             *(
                 _seconds(value, found.n)
                 for value, found in ((one, found) for one in (found.p50, found.p90, found.p95, found.p99))
@@ -231,7 +249,7 @@ def _latency(report: Report) -> Table:
     limits = " or ".join(f"{limit:g}" for limit in report.void_limit_ms)
     return _table(
         "Latency, seconds",
-        ("target", "latency", "from", "p50", "p90", "p95", "p99", "n", "void", "chunk ms"),
+        ("target", "latency", "p50", "p90", "p95", "p99", "n", "void", "chunk\nms"),
         rows,
         f"Audio cells. Void: our own lateness passed {limits} ms, in no percentile. First audible: rule version "
         f"{report.audible_version}. Negative values are kept. p95 needs n ≥ 20, p99 n ≥ 100. "
@@ -276,10 +294,14 @@ def _agreement(report: Report) -> Table:
 def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> Table:
     return Table(
         title,
-        tuple(plain(column) for column in columns),
-        tuple(tuple(plain(cell) for cell in row) for row in rows),
+        tuple(_lines(column) for column in columns),
+        tuple(tuple(_lines(cell) for cell in row) for row in rows),
         plain_caption(caption),
     )
+
+
+def _lines(text: str) -> str:
+    return "\n".join(plain(line) for line in text.split("\n"))
 
 
 def plain_caption(text: str) -> str:
@@ -293,10 +315,10 @@ def _mean(estimate: Estimate | None, signed: bool = False) -> str:
     mean = _number(estimate.mean, signed=signed)
     if estimate.lo is None or estimate.hi is None:
         why = "one item" if estimate.items < 2 else "items all alike"
-        return f"{mean} [no interval: {why}] n {estimate.n}"
-    how = ", Wilson" if estimate.method.startswith("Wilson") else ""
+        return f"{mean} [no interval]\n{why}, n {estimate.n}"
+    how = "Wilson, " if estimate.method.startswith("Wilson") else ""
     lo, hi = _number(estimate.lo, signed=signed), _number(estimate.hi, signed=signed)
-    return f"{mean} [{lo}, {hi}{how}] n {estimate.n}"
+    return f"{mean} [{lo}, {hi}]\n{how}n {estimate.n}"
 
 
 def _number(value: float | None, digits: int = 2, signed: bool = False) -> str:

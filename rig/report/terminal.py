@@ -28,7 +28,13 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _rich(table: Table) -> RichTable:
-    made = RichTable(title=Text(table.title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = RichTable(
+        title=Text(table.title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for index, column in enumerate(table.columns):
         made.add_column(Text(column), overflow="fold", no_wrap=index == 0)
     for row in table.rows:

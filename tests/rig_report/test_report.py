@@ -95,17 +95,21 @@ def test_agreement_lists_the_differing_cells(report: Report) -> None:
 def test_terminal_and_markdown_show_the_numbers_and_their_definitions(report: Report) -> None:
     shown = on_terminal(report)
     for part in (
-        "0.75 [0.25, 1.00] n 4",
-        "1.00 [0.51, 1.00, Wilson] n 4",
-        "+0.75 [+0.25, +1.00] n 4",
+        "0.75 [0.25, 1.00]",
+        "1.00 [0.51, 1.00]",
+        "Wilson, n 4",
+        "+0.75 [+0.25, +1.00]",
+        "commit_to_tool_call",
+        "from caller speech end",
+        "invariant control",
         "is the null",
         "23 of 25 cells agree",
         "n too small",
         "0.500",
-        "words only, it cannot hear",
+        "words only: it cannot hear",
         "Void: our own lateness passed 20 ms",
         "rule version 1",
-        "strict, missing",
+        "8 by reply text",
         "environmental sound",
     ):
         assert part in shown, part
