@@ -216,11 +216,11 @@ def _endings(report: Report) -> Table:
         "Endings",
         (
             "target",
-            *(_ENDINGS.get(ending, ending.replace("_", " ")) for ending in Ending),
+            *(_ENDINGS[ending] for ending in Ending),
             "tries",
             "retried",
-            "2+ calls",
-            "did both",
+            "2+\ncalls",
+            "did\nboth",
         ),
         rows,
         "Cells of all conditions by their last attempt (tries: all attempts); the three errors are not scored, no "
