@@ -7,11 +7,26 @@ from captures.run_folder import RunFolderError
 from captures.scrub import Scrubber
 from captures.writer import WriterError
 from rig.agents.children import ChildError
+from rig.agents.emulator import EmulatorError
 from rig.bank.loader import BankError
 from rig.cli.secrets_seen import seen
 from rig.config import ConfigError
+from rig.importing.records import RecordsError
+from rig.report.runs import ReportError
+from rig.scoring.cells import BankMismatchError
 
-_PLAIN = (BankError, ConfigError, RunFolderError, FolderLockedError, WriterError, ChildError)
+_PLAIN = (
+    BankError,
+    BankMismatchError,
+    ChildError,
+    ConfigError,
+    EmulatorError,
+    FolderLockedError,
+    RecordsError,
+    ReportError,
+    RunFolderError,
+    WriterError,
+)
 
 
 def explained(error: BaseException) -> list[str] | None:

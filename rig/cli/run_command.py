@@ -10,14 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 
 import anyio
-from rich.console import Console
 from rich.table import Table
 
 from captures.log_scrub import scrubbed_hooks
 from captures.run_folder import new_run_id
 from captures.scrub import Scrubber
 from rig.cli.progress import RunProgress
-from rig.cli.report_command import print_report
+from rig.cli.report_command import print_report, report_console
 from rig.cli.secrets_seen import remember
 from rig.config import load_config
 from rig.engine.prepare import Prepared, prepare
@@ -121,12 +120,13 @@ def _print_plan(prepared: Prepared, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"targets": rows, "not_planned": not_planned, "input_errors": list(prepared.input_errors)}))
         return
-    table = Table(title=f"bank {prepared.bank.name} {prepared.bank.version}, nothing connected")
+    table = Table(title=f"bank {prepared.bank.name} {prepared.bank.version}: the plan; nothing connected")
     for column in rows[0]:
-        table.add_column(column.replace("_", " "), justify="left" if column == "target" else "right")
+        first = column == "target"
+        table.add_column(column.replace("_", " "), justify="left" if first else "right", no_wrap=first)
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    console = Console()
+    console = report_console()
     console.print(table)
     console.print("wall minutes: estimate; targets run side by side, so the run takes about the longest of them")
     for line in not_planned:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import time
@@ -21,11 +20,11 @@ from captures.run_folder import RunFolder, RunFolderError
 from captures.scrub import Scrubber
 from captures.writer import CaptureWriter
 from rig.agents.fleet import fleet
-from rig.bank.models import Bank
 from rig.engine.attempt import Attempts
 from rig.engine.plan import Cell
-from rig.engine.prepare import Prepared
+from rig.engine.prepare import Prepared, bank_location
 from rig.engine.runner import Observer, Runner, TargetOutcome
+from rig.scoring.digest import bank_digest
 from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
 
@@ -170,7 +169,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
         "bank": {
             "name": prepared.bank.name,
             "version": prepared.bank.version,
-            "path": str(config.bank),
+            "path": str(bank_location(prepared.resolved)),
             "items": sorted({cell.item_id for cell in prepared.plan.cells}),
             "digest": bank_digest(prepared.bank),
             "clips": {
@@ -186,14 +185,6 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in _VERSIONS_OF},
         "host": {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()},
     }
-
-
-def bank_digest(bank: Bank) -> str:
-    """SHA-256 over the item texts as loaded, sorted by id: equal for equal items, wherever the files lie."""
-    digest = hashlib.sha256()
-    for item in bank.items:
-        digest.update(item.model_dump_json().encode())
-    return digest.hexdigest()
 
 
 def _version(package: str) -> str | None:
