@@ -66,7 +66,7 @@ class LimitsConfig(_Section):
 
     setup_s: float = Field(default=15.0, gt=0, le=600)
     """From connecting to confirmed settings."""
-    turn_s: float = Field(default=60.0, gt=0, le=3600)
+    turn_s: float = Field(default=30.0, gt=0, le=3600)
     """From the commit to the end of the answer."""
     quiet_s: float = Field(default=1.0, gt=0, le=60)
     """After the last call, for dialects that wait for its result."""
