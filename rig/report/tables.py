@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from captures.capture import Ending
+from captures.playback import AUDIBLE_DBFS, AUDIBLE_STEPS, STEP_S
 from rig.bank.models import CueKind
 from rig.report.model import PROBE_READINGS, Report, TargetReport, Tested
 from rig.stats.bootstrap import Estimate
@@ -251,8 +252,8 @@ def _latency(report: Report) -> Table:
         "Latency, seconds",
         ("target", "latency", "p50", "p90", "p95", "p99", "n", "void", "chunk\nms"),
         rows,
-        f"Audio cells. Void: our own lateness passed {limits} ms, in no percentile. First audible: rule version "
-        f"{report.audible_version}. Negative values are kept. p95 needs n ≥ 20, p99 n ≥ 100. "
+        f"Audio cells. Void: our own lateness passed {limits} ms, in no percentile. First audible: "
+        f"{AUDIBLE_STEPS * STEP_S * 1000:.0f} ms above {AUDIBLE_DBFS:g} dBFS (rule version {report.audible_version}). Negative values are kept. p95 needs n ≥ 20, p99 n ≥ 100. "
         "File mode has another origin and is not comparable.",
     )
 
