@@ -253,8 +253,8 @@ def _latency(report: Report) -> Table:
         ("target", "latency", "p50", "p90", "p95", "p99", "n", "void", "chunk\nms"),
         rows,
         f"Audio cells. Void: our own lateness passed {limits} ms, in no percentile. First audible: "
-        f"{AUDIBLE_STEPS * STEP_S * 1000:.0f} ms above {AUDIBLE_DBFS:g} dBFS (rule version {report.audible_version}). Negative values are kept. p95 needs n ≥ 20, p99 n ≥ 100. "
-        "File mode has another origin and is not comparable.",
+        f"{AUDIBLE_STEPS * STEP_S * 1000:.0f} ms above {AUDIBLE_DBFS:g} dBFS (rule version {report.audible_version}). "
+        "Negative values are kept. p95 needs n ≥ 20, p99 n ≥ 100. File mode has another origin and is not comparable.",
     )
 
 
