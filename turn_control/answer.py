@@ -203,7 +203,12 @@ class AnswerTracker:
             error = ErrorInfo(kind="refused", code=failure.code, message=failure.message, where=failure.where)
             return Verdict(Ending.CONFIGURATION_ERROR, error=error)
         if failure is not None:
-            error = ErrorInfo(kind=failure.kind.value, code=failure.code, message=failure.message)
+            error = ErrorInfo(
+                kind=failure.kind.value,
+                code=failure.code,
+                message=failure.message,
+                retry_after_s=failure.retry_after_s,
+            )
         else:
             assert self._closed is not None
             code = "connection_lost" if self._closed.code is None else str(self._closed.code)
