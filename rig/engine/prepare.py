@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapters import registry
-from adapters.dialect import SettingsError, TargetSettings
+from adapters.dialect import SettingsError, Setup, TargetSettings
 from rig.bank.loader import load_bank
 from rig.bank.models import Bank
 from rig.config import ConfigError, ResolvedConfig, TargetConfig
@@ -86,5 +86,10 @@ def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
         if turn_control.mode not in client.capabilities.turn_modes:
             modes = ", ".join(sorted(client.capabilities.turn_modes))
             complain(f"{place}: {config.adapter} has no turn_control mode {turn_control.mode}; it has {modes}")
+        else:
+            try:
+                client.open(Setup("", (), client.capabilities.input_rates_hz[0], turn_control))
+            except SettingsError as error:
+                complain(f"{place}: {error}")
         targets.append(Target(config, turn_control, client.capabilities, dialect.wire_version, dialect.parser_version))
     return targets, problems
