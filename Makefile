@@ -41,7 +41,7 @@ test: $(READY)
 	$(BIN)/python -m pytest
 
 bench: $(READY)
-	@set -e; for script in tests/benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	@set -e; for script in $(filter-out tests/benchmarks/test_%,$(wildcard tests/benchmarks/*.py)); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 $(VENV): $(READY)
 
