@@ -31,6 +31,7 @@ class RunProgress:
         self._total: Counter[str] = Counter()
         self._done: Counter[str] = Counter()
         self._problems: Counter[str] = Counter()
+        self._told: set[tuple[str, str, str]] = set()
         self._said_at_s = time.monotonic()
 
     def __enter__(self) -> RunProgress:
@@ -72,7 +73,10 @@ class RunProgress:
 
     def waits(self, cell: Cell, error: ErrorInfo, wait_s: float) -> None:
         """See `Observer`."""
-        self.say(f"{cell.target}: {error.code}: {error.message}; trying {cell.item_id} again in {wait_s:.1f} s")
+        told = (cell.target, error.code, error.message)
+        if told not in self._told or self._verbose:
+            self._told.add(told)
+            self.say(f"{cell.target}: {error.code}: {error.message}; tried again (said once; all tries are recorded)")
 
     def target_stopped(self, target: str, error: ErrorInfo) -> None:
         """See `Observer`."""
