@@ -1,36 +1,17 @@
-"""OpenAI Realtime (GA shape) over WebSocket; the core that its look-alikes share."""
+"""OpenAI Realtime (GA shape) over WebSocket; a member of `adapters.openai_family`."""
 
 from __future__ import annotations
 
-from adapters.dialect import ClientDialect, TargetSettings
-from adapters.openai_realtime.client import RealtimeClient
-from adapters.openai_realtime.server import RealtimeServer
-from adapters.openai_realtime.wire import OPENAI, Profile
-from adapters.server import ServerDialect
+from adapters.openai_family import FamilyDialect
+from adapters.openai_family.ga import CAPABILITIES, PLACES, GaSettings, ga_session
+from adapters.openai_family.ga_rules import GaRules
+from adapters.openai_family.profile import ClientProfile, Profile, ServerProfile, model_in_query
 
-
-class RealtimeDialect:
-    """`DialectInfo` of one profile of the family."""
-
-    wire_version = 1
-    parser_version = 1
-
-    def __init__(self, profile: Profile, default_key_env: str | None) -> None:
-        self.name = profile.name
-        self.default_key_env = default_key_env
-        self._profile = profile
-
-    def client(self, settings: TargetSettings) -> ClientDialect:
-        """A client half for one session.
-
-        Raises:
-            SettingsError: unknown or invalid settings.
-        """
-        return RealtimeClient(self._profile, settings)
-
-    def server(self) -> ServerDialect:
-        """A server half for one connection."""
-        return RealtimeServer()
-
-
-DIALECT = RealtimeDialect(OPENAI, "OPENAI_API_KEY")
+CLIENT = ClientProfile(
+    settings=GaSettings,
+    capabilities=lambda settings: CAPABILITIES,
+    address=model_in_query("wss://api.openai.com/v1/realtime"),
+    session=ga_session,
+    places=PLACES,
+)
+DIALECT = FamilyDialect(Profile("openai_realtime", "OPENAI_API_KEY", CLIENT, ServerProfile(GaRules())))

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from adapters.dialect import Setup, TargetSettings, ToolSpec, TurnControlSettings, TurnMode
+from adapters.openai_family.client import RealtimeClient
+from adapters.openai_family.server import RealtimeServer
 from adapters.openai_realtime import DIALECT
-from adapters.openai_realtime.client import RealtimeClient
-from adapters.openai_realtime.server import RealtimeServer
 from adapters.server import Intent
 from captures.events import Event
 from captures.frames import InFrame, OutFrame

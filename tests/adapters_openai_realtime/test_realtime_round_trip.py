@@ -188,8 +188,8 @@ def test_a_60_ms_commit_is_refused_and_a_padded_one_is_not(opened: Callable[...,
 @given(samples=st.integers(0, 5000), chunk_ms=st.integers(1, 250), seed=st.binary(min_size=2, max_size=2))
 def test_a_clip_in_pieces_is_the_clip(samples: int, chunk_ms: int, seed: bytes) -> None:
     from adapters.dialect import TargetSettings
+    from adapters.openai_family.wire import decode_audio
     from adapters.openai_realtime import DIALECT
-    from adapters.openai_realtime.wire import decode_audio
 
     pcm = seed * samples
     clip = DIALECT.client(TargetSettings("m")).encode_clip(pcm, 24_000, chunk_ms)

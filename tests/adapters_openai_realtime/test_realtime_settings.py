@@ -48,7 +48,7 @@ def test_addresses_that_are_none(base_url: str) -> None:
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        ({"vocie": "alloy"}, r"^settings\.vocie: .*known: voice, output_modalities"),
+        ({"vocie": "alloy"}, r"^settings\.vocie: .*known: headers, voice, output_modalities"),
         ({"output_modalities": ["audio", "text"]}, r"^settings\.output_modalities: "),
         ({"output_modalities": []}, r"^settings\.output_modalities: "),
         ({"max_output_tokens": 0}, r"^settings\.max_output_tokens"),

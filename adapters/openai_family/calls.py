@@ -8,28 +8,17 @@ last. The vendor ends the argument events of a cut answer as well, so unreadable
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
-from adapters.openai_realtime.wire import MAX_DEPTH, JsonObject, depth_of, int_of, text_of
+from adapters.foreign_json import JsonObject, int_of, read_arguments, text_of, too_deep
 from captures.events import Event, ToolCall, ToolCallArguments, ToolCallStarted, Warned
 
 MAX_CALLS: Final = 128
 """Calls of one session that are followed; more are reported once and left out."""
 MAX_ARGUMENTS: Final = 1 << 20
 """Characters of one call's arguments that are kept; what is cut there is unreadable."""
-
-
-def read_arguments(arguments_json: str) -> dict[str, Any] | None:
-    """Arguments as an object; None when unreadable. Blank means no arguments."""
-    if not arguments_json.strip():
-        return {}
-    try:
-        value = orjson.loads(arguments_json)
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) and depth_of(value) <= MAX_DEPTH else None
 
 
 @dataclass(slots=True)
@@ -154,7 +143,7 @@ class Calls:
 def _arguments_text(source: JsonObject, known: str | None) -> str | None:
     """Arguments that an event states as a whole; some servers send them as an object."""
     arguments = source.get("arguments")
-    if isinstance(arguments, dict) and depth_of(arguments) <= MAX_DEPTH:
+    if isinstance(arguments, dict) and not too_deep(arguments):
         return orjson.dumps(arguments).decode()
     if isinstance(arguments, str) and (arguments or known is None):
         return arguments[:MAX_ARGUMENTS]

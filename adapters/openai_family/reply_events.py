@@ -1,4 +1,7 @@
-"""The server events of one answer, in the vendor's order; ids and the session's state are the caller's (`server`)."""
+"""The server events of one answer, in OpenAI's order and GA shape.
+
+Ids and the session's state are the caller's (`server`).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from typing import Final
 
 import orjson
 
-from adapters.openai_realtime.wire import RATE_HZ, JsonObject
+from adapters.foreign_json import JsonObject
+from adapters.openai_family.rules import SessionView
 from adapters.server import Reply, ReplyCall
 
-PIECE_BYTES: Final = 2 * RATE_HZ // 10
+PIECES_PER_S: Final = 10
 """Audio of one delta: 100 ms."""
 Stamp = Callable[[str, JsonObject], JsonObject]
 """Makes an event of its type and fields: adds the event id."""
@@ -27,7 +31,9 @@ class Answer:
 
     id: str
     conversation_id: str | None
-    session: JsonObject
+    view: SessionView
+    fields: JsonObject
+    """The settings that the response object repeats."""
     metadata: JsonObject | None = None
     heard_ms: int = 0
     """The caller's audio that it answers."""
@@ -48,9 +54,7 @@ class Answer:
             "status_details": details,
             "output": list(self.output),
             "conversation_id": self.conversation_id,
-            "output_modalities": self.session["output_modalities"],
-            "max_output_tokens": self.session["max_output_tokens"],
-            "audio": {"output": {key: self.session["audio"]["output"][key] for key in ("format", "voice")}},
+            **self.fields,
             "usage": usage,
             "metadata": self.metadata,
         }
@@ -79,7 +83,7 @@ def _item_end_events(answer: Answer, item: JsonObject, stamp: Stamp) -> Iterator
 
 
 def _message_events(answer: Answer, reply: Reply, item_id: str, stamp: Stamp) -> Iterator[JsonObject]:
-    spoken = answer.session["output_modalities"] == ["audio"]
+    spoken, rate_hz = answer.view.speaks, answer.view.output_rate_hz
     item: JsonObject = {"id": item_id, "object": "realtime.item", "type": "message", "role": "assistant"}
     place = {
         "response_id": answer.id,
@@ -92,8 +96,9 @@ def _message_events(answer: Answer, reply: Reply, item_id: str, stamp: Stamp) ->
     yield stamp("response.content_part.added", place | {"part": part})
     words = re.findall(r"\S+\s*|\s+", reply.text)
     if spoken:
-        answer.spoken_ms[item_id] = len(reply.pcm) * 500 // RATE_HZ
-        pieces = [reply.pcm[at : at + PIECE_BYTES] for at in range(0, len(reply.pcm), PIECE_BYTES)]
+        answer.spoken_ms[item_id] = len(reply.pcm) * 500 // rate_hz
+        size = 2 * (rate_hz // PIECES_PER_S)
+        pieces = [reply.pcm[at : at + size] for at in range(0, len(reply.pcm), size)]
         for word, piece in zip_longest(words, pieces):
             if word is not None:
                 yield stamp("response.output_audio_transcript.delta", place | {"delta": word})
@@ -134,7 +139,7 @@ def estimated_usage(answer: Answer, reply: Reply) -> JsonObject:
 
     The rates for audio are the vendor's published ones; a word for a token is a rough stand-in.
     """
-    audio_in, audio_out = answer.heard_ms // 100, len(reply.pcm) * 10 // RATE_HZ
+    audio_in, audio_out = answer.heard_ms // 100, len(reply.pcm) * 10 // reply.rate_hz
     text_out = len(reply.text.split()) + sum(1 + len(call.arguments) for call in reply.calls)
     total_in, total_out = audio_in + answer.words_in, audio_out + text_out
     return {

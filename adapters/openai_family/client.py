@@ -8,26 +8,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
-from adapters.dialect import Capabilities, EncodedClip, Setup, TargetSettings, TurnMode
-from adapters.openai_realtime import wire
-from adapters.openai_realtime.answers import Answers
-from adapters.openai_realtime.faults import (
-    BENIGN_CODES,
-    COMMIT_EMPTY,
-    fault_of_close,
-    fault_of_code,
-    fault_of_connect,
-)
-from adapters.openai_realtime.session_echo import echoed_settings, missing_tools, turn_detection_differs
-from adapters.openai_realtime.settings import TURN_MODES, read_settings, session_object, session_url
-from adapters.openai_realtime.wire import JsonObject, Profile, brief, int_of, object_of, text_of
+from adapters.dialect import EncodedClip, Setup, TargetSettings, TurnMode
+from adapters.foreign_json import JsonObject, brief, decode, int_of, masked, object_of, text_of
+from adapters.openai_family.answers import Answers
+from adapters.openai_family.faults import fault_of_close, fault_of_code, fault_of_connect
+from adapters.openai_family.input_transcripts import InputTranscripts
+from adapters.openai_family.profile import ClientProfile, FamilySettings
+from adapters.openai_family.session_echo import echoed_settings, missing_tools, turn_detection_differs
+from adapters.target_settings import read_settings, secret_values
 from captures.events import (
     Event,
     Failed,
     FailureKind,
-    InputTranscript,
     Refused,
     SessionReady,
     SpeechStarted,
@@ -39,14 +35,6 @@ from captures.events import (
 from captures.frames import ClosedBy, InFrame, OutFrame
 from transports.transport import Endpoint, TransportError
 
-CAPABILITIES: Final = Capabilities(
-    text_twin=True,
-    probe=True,
-    turn_modes=TURN_MODES,
-    input_rates_hz=(wire.RATE_HZ,),
-    output_rate_hz=wire.RATE_HZ,
-    min_commit_s=wire.MIN_COMMIT_S,
-)
 _SAME_FRAMES_KEPT: Final = 256
 """How far back a frame delivered twice is recognised."""
 
@@ -63,31 +51,40 @@ _QUIET: Final = frozenset(
         "conversation.item.input_audio_transcription.segment",
         "input_audio_buffer.cleared",
         "input_audio_buffer.timeout_triggered",
+        "ping",
     }
 )
 """Known, and nothing that the rig measures."""
 
 
+S = TypeVar("S", bound=FamilySettings)
+
+
 class RealtimeClient:
-    """`ClientDialect` of OpenAI Realtime for one session."""
+    """`ClientDialect` of a member of the family, for one session."""
 
-    capabilities = CAPABILITIES
-
-    def __init__(self, profile: Profile, target: TargetSettings) -> None:
+    def __init__(self, profile: ClientProfile[S], target: TargetSettings) -> None:
         """Raises `SettingsError`: unknown or invalid settings, or an address that is none."""
-        self._profile = profile
-        self._settings = read_settings(target.extra)
-        self._url, self._label = session_url(target.base_url or profile.url, target.model)
-        self._key = target.api_key
+        settings = read_settings(profile.settings, target.extra)
+        url, label = profile.address(target, settings)
+        self._endpoint = Endpoint(url, profile.headers(target, settings), label)
+        self._secrets = _secrets(self._endpoint, target)
+        self._session_of: Callable[[Setup], JsonObject] = lambda setup: profile.session(settings, setup)
+        self.capabilities = profile.capabilities(settings)
+        self._profile: ClientProfile[Any] = profile
+        self._messages = profile.messages
         self._setup: Setup | None = None
+        self._sent_session: JsonObject = {}
+        self._greeted = False
         self._ready = False
         self._session_id: str | None = None
-        self._answers = Answers()
+        self._answers = Answers(self.capabilities.output_rate_hz, profile.faults)
         self._sent = 0
         self._asked: set[str] = set()
         """Ids of our messages without which no answer comes."""
         self._committed = False
         self._seen: deque[tuple[str, int]] = deque(maxlen=_SAME_FRAMES_KEPT)
+        self._wrapped_before: JsonObject | None = None
         self._handlers: Mapping[str, Callable[[JsonObject], list[Event]]] = {
             "session.created": self._on_session_created,
             "session.updated": self._on_session_updated,
@@ -95,20 +92,15 @@ class RealtimeClient:
             "input_audio_buffer.committed": self._on_committed,
             "input_audio_buffer.speech_started": lambda event: [SpeechStarted(int_of(event, "audio_start_ms"))],
             "input_audio_buffer.speech_stopped": lambda event: [SpeechStopped(int_of(event, "audio_end_ms"))],
-            "conversation.item.input_audio_transcription.delta": self._on_input_transcript_delta,
-            "conversation.item.input_audio_transcription.completed": self._on_input_transcript,
-            "conversation.item.input_audio_transcription.failed": self._on_input_transcript_failed,
+            **InputTranscripts().handlers,
             **self._answers.handlers,
         }
 
     # Verbs
 
     def endpoint(self) -> Endpoint:
-        """Where to connect; the key goes into `Authorization`, never into the label."""
-        headers = dict(self._settings.headers)
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        return Endpoint(self._url, headers, self._label)
+        """Where to connect; the key goes into a header, never into the label."""
+        return self._endpoint
 
     def open(self, setup: Setup) -> Sequence[OutFrame]:
         """`session.update`, at once: not every server sends `session.created` first.
@@ -116,35 +108,38 @@ class RealtimeClient:
         Raises:
             SettingsError: turn control that the API does not have.
         """
-        session = session_object(self._settings, setup)
+        self._sent_session = self._session_of(setup)
         self._setup = setup
         self._answers.invited = setup.turn_control.mode is not TurnMode.MANUAL
-        return [wire.update_session(self._next_id("session"), session)]
+        return [self._messages.update_session(self._next_id("session"), self._sent_session)]
 
     def encode_clip(self, pcm: bytes, rate_hz: int, chunk_ms: int) -> EncodedClip:
         """`input_audio_buffer.append` messages; chunk k begins at sample `round(k * rate_hz * chunk_ms / 1000)`.
 
         Raises:
-            ValueError: another rate than 24 kHz, half a sample, or a chunk length below 1 ms.
+            ValueError: a rate that is not offered, half a sample, or a chunk length below 1 ms.
         """
-        if rate_hz != wire.RATE_HZ or len(pcm) % 2 or chunk_ms < 1:
-            raise ValueError(f"needs whole 16-bit samples at {wire.RATE_HZ} Hz and chunks of at least 1 ms")
+        offered = self.capabilities.input_rates_hz
+        if rate_hz not in offered or len(pcm) % 2 or chunk_ms < 1:
+            rates = " or ".join(str(rate) for rate in offered)
+            raise ValueError(f"needs whole 16-bit samples at {rates} Hz and chunks of at least 1 ms")
         samples = len(pcm) // 2
         frames: list[OutFrame] = []
         start = 0
         while start < samples:
             end = min(samples, _samples(rate_hz, chunk_ms * (len(frames) + 1)))
-            frames.append(wire.append_audio(pcm[2 * start : 2 * end]))
+            frames.append(self._messages.append_audio(pcm[2 * start : 2 * end]))
             start = end
         return EncodedClip(tuple(frames), chunk_ms, rate_hz, samples)
 
     def encode_silence(self, rate_hz: int, duration_ms: int) -> OutFrame:
         """One `input_audio_buffer.append` of zeros."""
-        return wire.append_audio(bytes(2 * _samples(rate_hz, duration_ms)))
+        return self._messages.append_audio(bytes(2 * _samples(rate_hz, duration_ms)))
 
     def start_turn(self) -> Sequence[OutFrame]:
         """Nothing is owed: appended audio opens the turn."""
         self._committed = False
+        self._ready = True
         if self._manual:
             self._answers.invited = False
         return ()
@@ -160,14 +155,18 @@ class RealtimeClient:
         if not self._manual:
             return ()
         self._answers.ask()
-        return [wire.commit_audio(self._next_id("commit")), wire.create_response(self._next_ask("answer"))]
+        return [
+            self._messages.commit_audio(self._next_id("commit")),
+            self._messages.create_response(self._next_ask("answer")),
+        ]
 
     def text(self, text: str) -> Sequence[OutFrame]:
         """The caller's words as a user message, and the request for an answer."""
+        self._ready = True
         self._answers.ask()
         return [
-            wire.create_item(self._next_ask("words"), wire.user_text(text)),
-            wire.create_response(self._next_ask("answer")),
+            self._messages.user_text(self._next_ask("words"), text),
+            self._messages.create_response(self._next_ask("answer")),
         ]
 
     def tool_result(self, call_id: str, output: str) -> Sequence[OutFrame]:
@@ -175,21 +174,21 @@ class RealtimeClient:
 
         A request during a running answer would be refused, and one per call would leave calls unanswered.
         """
-        frames = [wire.create_item(self._next_id("result"), wire.call_output(call_id, output))]
+        frames = [self._messages.call_output(self._next_id("result"), call_id, output)]
         if self._answers.result_given(call_id):
-            frames.append(wire.create_response(self._next_ask("answer")))
+            frames.append(self._messages.create_response(self._next_ask("answer")))
         return frames
 
     def cancel(self) -> Sequence[OutFrame]:
         """`response.cancel`."""
-        return [wire.cancel_response(self._answers.running_id)]
+        return [self._messages.cancel_response(self._answers.running_id)]
 
     def truncate(self, audio_ms: int) -> Sequence[OutFrame]:
         """`conversation.item.truncate` of the item spoken last; nothing when none was spoken."""
         if self._answers.speaking is None:
             return ()
         item_id, content_index = self._answers.speaking
-        return [wire.truncate_item(item_id, content_index, audio_ms)]
+        return [self._messages.truncate_item(item_id, content_index, audio_ms)]
 
     def close(self) -> Sequence[OutFrame]:
         """Nothing is owed before the close."""
@@ -199,27 +198,29 @@ class RealtimeClient:
 
     def receive(self, frame: InFrame) -> tuple[Sequence[Event], Sequence[OutFrame]]:
         """Events of one server message, and a request to go on that was waiting for the end of the answer."""
-        event = wire.decode(frame.payload)
-        if event is None:
+        message = decode(frame.payload)
+        if message is None:
             start = frame.payload[:80].decode("utf-8", "backslashreplace")
-            return [Unrecognised(brief(f"not a JSON object: {start}", 200))], ()
+            return [self._shown(Unrecognised(brief(f"not a JSON object: {start}", 200)))], ()
+        event = self._profile.unwrap(message)
         kind = text_of(event, "type")
         if kind is None:
-            return [Unrecognised(brief(f"message without a type: {', '.join(event)}", 200))], ()
-        if self._delivered_before(event, frame.payload):
+            return [self._shown(Unrecognised(brief(f"message without a type: {', '.join(event)}", 200)))], ()
+        if self._delivered_before(event, message, frame.payload):
             return (), ()
         kind = self._profile.aliases.get(kind, kind)
         handler = self._handlers.get(kind)
         if handler is None:
-            return () if kind in _QUIET else [Unrecognised(brief(kind, 200))], ()
-        events = handler(event)
+            known = kind in _QUIET or kind in self._profile.quiet
+            return () if known else [self._shown(Unrecognised(brief(kind, 200)))], ()
+        events = [self._shown(read) for read in handler(event)]
         if self._answers.take_request():
-            return events, [wire.create_response(self._next_ask("answer"))]
+            return events, [self._messages.create_response(self._next_ask("answer"))]
         return events, ()
 
     def connect_failed(self, error: TransportError) -> Event:
         """401 and 403 refuse the key; 429 is a limit or a used-up quota; other 4xx refuse the target."""
-        return fault_of_connect(error, self._label)
+        return self._shown(fault_of_connect(self._profile.faults, error, self._endpoint.label))
 
     def closed(self, closed: ClosedBy) -> Event | None:
         """None after a finished answer and for our own close."""
@@ -227,11 +228,14 @@ class RealtimeClient:
             return None
         if self._answers.finished:
             return None
-        return fault_of_close(closed, self._ready)
+        return self._shown(fault_of_close(self._profile.faults, closed, self._ready))
 
     # Handlers
 
     def _on_session_created(self, event: JsonObject) -> list[Event]:
+        if self._greeted and self._profile.created_may_confirm:
+            return self._on_session_updated(event)
+        self._greeted = True
         self._session_id = text_of(object_of(event, "session"), "id")
         return []
 
@@ -250,11 +254,12 @@ class RealtimeClient:
         events: list[Event] = []
         if offered and "tools" not in session:
             events.append(Warned("tools_not_echoed", "the confirmed settings do not say which tools are known"))
-        if turn_detection_differs(self._setup.turn_control.mode, session):
+        places = self._profile.places
+        if turn_detection_differs(self._sent_session, session, places.get("turn_detection", ("turn_detection",))):
             events.append(Warned("turn_detection_differs", "the confirmed settings end turns in another mode"))
         self._ready = True
         session_id = text_of(session, "id") or self._session_id
-        return [*events, SessionReady(session_id, echoed_settings(session))]
+        return [*events, SessionReady(session_id, {**echoed_settings(session, places), **self._profile.notes})]
 
     def _on_error(self, event: JsonObject) -> list[Event]:
         error = object_of(event, "error")
@@ -262,16 +267,17 @@ class RealtimeClient:
         code = brief(text_of(error, "code") or family or "error", 100)
         message = brief(text_of(error, "message") or "no explanation given")
         where = brief(text_of(error, "param") or "", 200)
-        fault = fault_of_code(code, message, where)
+        codes = self._profile.faults
+        fault = fault_of_code(codes, code, message, where)
         if fault is not None:
             return [fault]
         if not self._ready:
             if family == "server_error":
                 return [Failed(FailureKind.TRANSIENT, code, message)]
             return [Refused(code, message, where)]
-        if code in BENIGN_CODES:
+        if codes.is_benign(code, message):
             return [Warned(code, message)]
-        if code == COMMIT_EMPTY:
+        if code in codes.commit_empty:
             heard = self._committed or not self._manual or self._answers.running
             return [Warned(code, message) if heard else Failed(FailureKind.PROTOCOL, code, message)]
         if text_of(error, "event_id") in self._asked:
@@ -282,19 +288,6 @@ class RealtimeClient:
     def _on_committed(self, event: JsonObject) -> list[Event]:
         self._committed = True
         return [TurnCommitted(text_of(event, "item_id"))]
-
-    def _on_input_transcript_delta(self, event: JsonObject) -> list[Event]:
-        delta = text_of(event, "delta")
-        return [InputTranscript(delta, final=False)] if delta else []
-
-    def _on_input_transcript(self, event: JsonObject) -> list[Event]:
-        transcript = text_of(event, "transcript")
-        return [Unrecognised("input transcript without text") if transcript is None else InputTranscript(transcript)]
-
-    def _on_input_transcript_failed(self, event: JsonObject) -> list[Event]:
-        error = object_of(event, "error")
-        code = brief(text_of(error, "code") or "error", 100)
-        return [Warned(f"input_transcription:{code}", brief(text_of(error, "message") or ""))]
 
     # State
 
@@ -311,8 +304,15 @@ class RealtimeClient:
         self._asked.add(event_id)
         return event_id
 
-    def _delivered_before(self, event: JsonObject, payload: bytes) -> bool:
-        """True for the same frame again: same id and same bytes (an id alone may be a constant)."""
+    def _delivered_before(self, event: JsonObject, message: JsonObject, payload: bytes) -> bool:
+        """True for the same frame again: same id and same bytes (an id alone may be a constant).
+
+        A wrapped event is the same when it follows itself: one may come in several wrappings.
+        """
+        if event is not message:
+            again = event == self._wrapped_before
+            self._wrapped_before = event
+            return again
         event_id = text_of(event, "event_id")
         if not event_id:
             return False
@@ -321,6 +321,31 @@ class RealtimeClient:
             return True
         self._seen.append(mark)
         return False
+
+    def _shown(self, event: Event) -> Event:
+        """The event without secrets, which a peer may have echoed."""
+        if isinstance(event, Warned | Refused | Failed):
+            return replace(event, code=masked(event.code, self._secrets), message=masked(event.message, self._secrets))
+        if isinstance(event, Unrecognised):
+            return Unrecognised(masked(event.summary, self._secrets))
+        if isinstance(event, SessionReady) and self._secrets:
+            return SessionReady(event.session_id, self._shown_data(dict(event.echoed)))
+        return event
+
+    def _shown_data(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {masked(key, self._secrets): self._shown_data(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._shown_data(inner) for inner in value]
+        return masked(value, self._secrets) if isinstance(value, str) else value
+
+
+def _secrets(endpoint: Endpoint, target: TargetSettings) -> tuple[str, ...]:
+    """What must never be shown: the key, headers and query of the target, but not its model's name."""
+    parts = urlsplit(endpoint.url)
+    query = urlsplit(target.base_url or "").query
+    found = {*secret_values(endpoint.headers, query), parts.password or "", target.api_key or ""}
+    return tuple(sorted((value for value in found - {target.model} if len(value) >= 4), key=len, reverse=True))
 
 
 def _samples(rate_hz: int, duration_ms: int) -> int:

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from adapters.openai_realtime import wire
-from adapters.openai_realtime.calls import Calls
-from adapters.openai_realtime.faults import fault_of_code
-from adapters.openai_realtime.session_echo import bounded
-from adapters.openai_realtime.wire import JsonObject, brief, int_of, list_of, object_of, text_of
+from adapters.foreign_json import JsonObject, brief, int_of, list_of, object_of, text_of
+from adapters.openai_family.calls import Calls
+from adapters.openai_family.faults import FaultCodes, fault_of_code
+from adapters.openai_family.session_echo import bounded
+from adapters.openai_family.wire import decode_audio
 from captures.events import (
     AnswerEnd,
     AnswerEnded,
@@ -45,7 +45,9 @@ _Part = tuple[str | None, int | None]
 class Answers:
     """State of the answers; `handlers` maps the server's event names to what reads them."""
 
-    def __init__(self) -> None:
+    def __init__(self, output_rate_hz: int, codes: FaultCodes) -> None:
+        self._rate_hz = output_rate_hz
+        self._codes = codes
         self.invited = False
         """True when an answer that begins now answers the caller."""
         self.speaking: tuple[str, int] | None = None
@@ -83,6 +85,7 @@ class Answers:
         }
         self.handlers: Mapping[str, Callable[[JsonObject], list[Event]]] = {
             "response.done": self._on_done,
+            "response.cancelled": self._on_cancelled,
             **{name: self._of_this_answer(name, read) for name, read in answer_events.items()},
         }
 
@@ -171,13 +174,13 @@ class Answers:
 
     def _on_audio(self, event: JsonObject) -> list[Event]:
         delta = text_of(event, "delta")
-        pcm = None if delta is None else wire.decode_audio(delta)
+        pcm = None if delta is None else decode_audio(delta)
         if pcm is None:
             return [Unrecognised("audio that is not base64")]
         item_id = text_of(event, "item_id")
         if item_id is not None:
             self.speaking = (item_id, int_of(event, "content_index") or 0)
-        return [AudioDelta(pcm, wire.RATE_HZ, item_id)] if pcm else []
+        return [AudioDelta(pcm, self._rate_hz, item_id)] if pcm else []
 
     def _on_words(self, event: JsonObject, piece: type[TextDelta] | type[TranscriptDelta]) -> list[Event]:
         delta = text_of(event, "delta")
@@ -205,16 +208,23 @@ class Answers:
         events = self._listed_output(response, status == "completed")
         events += self._calls.answer_done(status == "completed")
         self._open_calls.update(event.call_id for event in events if isinstance(event, ToolCall))
-        usage = object_of(response, "usage")
+        usage = object_of(response, "usage") or object_of(event, "usage")
         if usage:
             counts = bounded(usage)
             events.append(Usage(counts if isinstance(counts, dict) else {"unread": counts}))
-        events += _endings(status, object_of(response, "status_details"))
+        events += _endings(self._codes, status, object_of(response, "status_details"))
         if response_id is not None:
             self._over.append(response_id)
         self._reset()
         self.finished = isinstance(events[-1], AnswerEnded)
         return events
+
+    def _on_cancelled(self, event: JsonObject) -> list[Event]:
+        """`response.cancelled`, by which some servers end a cancelled answer instead of `response.done`."""
+        given = object_of(event, "response")
+        response_id = text_of(given, "id") or text_of(event, "response_id") or self.running_id
+        response = {"status_details": {}, **given, "id": response_id, "status": "cancelled"}
+        return self._on_done({"type": "response.done", "response": response})
 
     def _listed_output(self, response: JsonObject, completed: bool) -> list[Event]:
         """Calls that the closing event lists, and its words when none came before."""
@@ -237,7 +247,7 @@ class Answers:
         return self._on_all_words(event, "transcript", TranscriptDelta) or self._on_all_words(event, "text", TextDelta)
 
 
-def _endings(status: str | None, details: JsonObject) -> list[Event]:
+def _endings(codes: FaultCodes, status: str | None, details: JsonObject) -> list[Event]:
     reason = text_of(details, "reason")
     if status == "completed":
         return [AnswerEnded(AnswerEnd.COMPLETED)]
@@ -250,5 +260,5 @@ def _endings(status: str | None, details: JsonObject) -> list[Event]:
         error = object_of(details, "error")
         code = brief(text_of(error, "code") or text_of(error, "type") or reason or "failed", 100)
         message = brief(text_of(error, "message") or f"the answer failed ({code})")
-        return [fault_of_code(code, message) or Failed(FailureKind.TRANSIENT, code, message)]
+        return [fault_of_code(codes, code, message) or Failed(FailureKind.TRANSIENT, code, message)]
     return [Failed(FailureKind.PROTOCOL, "response_status", brief(f"response.done with status {status!r}", 200))]

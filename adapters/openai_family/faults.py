@@ -7,29 +7,55 @@ Sources: OpenAI's Realtime reference; codes never worth a retry as livekit/agent
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from adapters.openai_realtime.wire import brief, decode, object_of, text_of
+from adapters.foreign_json import brief, decode, object_of, text_of
 from captures.events import Failed, FailureKind, Refused
 from captures.frames import ClosedBy
 from transports.transport import TransportError
 
-QUOTA_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
-REFUSAL_CODES: Final = frozenset(
-    {
-        "invalid_api_key",
-        "account_deactivated",
-        "beta_api_shape_disabled",
-        "model_not_found",
-        "unsupported_country_region_territory",
-    }
-)
-RATE_CODES: Final = frozenset({"rate_limit_exceeded"})
-EXPIRED_CODES: Final = frozenset({"session_expired"})
-BENIGN_CODES: Final = frozenset({"conversation_already_has_active_response", "response_cancel_not_active"})
-"""Races between what we asked and what the server had already done; nothing is lost."""
-COMMIT_EMPTY: Final = "input_audio_buffer_commit_empty"
+
+@dataclass(frozen=True, slots=True)
+class FaultCodes:
+    """A vendor's codes by what they mean; a member of the family adds its own to OpenAI's."""
+
+    quota: frozenset[str] = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+    refusal: frozenset[str] = frozenset(
+        {
+            "invalid_api_key",
+            "account_deactivated",
+            "beta_api_shape_disabled",
+            "model_not_found",
+            "unsupported_country_region_territory",
+        }
+    )
+    rate: frozenset[str] = frozenset({"rate_limit_exceeded"})
+    expired: frozenset[str] = frozenset({"session_expired"})
+    benign: frozenset[str] = frozenset({"conversation_already_has_active_response", "response_cancel_not_active"})
+    """Races between what we asked and what the server had already done; nothing is lost."""
+    benign_words: tuple[str, ...] = ()
+    """Parts of messages (lower case) that say the same, where codes differ."""
+    quota_words: tuple[str, ...] = ("quota", "billing")
+    """Parts of an explanation (lower case) by which a refused or closed connection is one of quota."""
+    commit_empty: frozenset[str] = frozenset({"input_audio_buffer_commit_empty"})
+
+    def is_benign(self, code: str, message: str) -> bool:
+        """True for a race that lost nothing."""
+        return code in self.benign or any(word in message.lower() for word in self.benign_words)
+
+    def named_in(self, text: str) -> str | None:
+        """The first code with a meaning that a text holds."""
+        known = sorted(self.quota | self.refusal | self.rate | self.expired)
+        return next((code for code in known if code.lower() in text.lower()), None)
+
+    def names_quota(self, text: str) -> bool:
+        """True when an explanation speaks of a used-up quota."""
+        return any(word in text.lower() for word in self.quota_words)
+
+
+OPENAI_FAULTS: Final = FaultCodes()
 
 _RETRY_AFTER = re.compile(r"try again in ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s)\b")
 _FAULT_CLOSES: Final = frozenset({1002, 1003, 1007, 1008, 1009, 1010})
@@ -41,20 +67,20 @@ def retry_after_s(message: str) -> float | None:
     return None if found is None else float(found[1]) / (1000 if found[2] == "ms" else 1)
 
 
-def fault_of_code(code: str, message: str, where: str = "") -> Refused | Failed | None:
+def fault_of_code(codes: FaultCodes, code: str, message: str, where: str = "") -> Refused | Failed | None:
     """The fault that a code stands for wherever it comes up; None for all other codes."""
-    if code in REFUSAL_CODES:
+    if code in codes.refusal:
         return Refused(code, message, where)
-    if code in QUOTA_CODES:
+    if code in codes.quota:
         return Failed(FailureKind.QUOTA, code, message)
-    if code in RATE_CODES:
+    if code in codes.rate:
         return Failed(FailureKind.RATE_LIMIT, code, message, retry_after_s(message))
-    if code in EXPIRED_CODES:
+    if code in codes.expired:
         return Failed(FailureKind.TRANSIENT, code, message)
     return None
 
 
-def fault_of_connect(error: TransportError, label: str) -> Refused | Failed:
+def fault_of_connect(codes: FaultCodes, error: TransportError, label: str) -> Refused | Failed:
     """What a refused or failed handshake means, by HTTP status and the explanation in the body."""
     host = urlsplit(label).netloc
     explained = object_of(decode(error.body.encode(errors="replace")) or {}, "error")
@@ -69,7 +95,7 @@ def fault_of_connect(error: TransportError, label: str) -> Refused | Failed:
         return Refused(code, f"the key was refused by {host}" + (f" ({vendor_code})" if vendor_code else ""))
     message = brief(text_of(explained, "message") or error.body or str(error))
     if status == 429:
-        spent = vendor_code in QUOTA_CODES or _names_quota(error.body)
+        spent = vendor_code in codes.quota or codes.names_quota(error.body)
         return Failed(
             FailureKind.QUOTA if spent else FailureKind.RATE_LIMIT,
             vendor_code or code,
@@ -81,23 +107,19 @@ def fault_of_connect(error: TransportError, label: str) -> Refused | Failed:
     return Refused(vendor_code or code, f"{host} refused the connection with HTTP {status}: {message}")
 
 
-def fault_of_close(closed: ClosedBy, ready: bool) -> Refused | Failed:
+def fault_of_close(codes: FaultCodes, closed: ClosedBy, ready: bool) -> Refused | Failed:
     """What a close before the end of the answer means. `ready`: the settings had been confirmed."""
     reason = brief(closed.reason)
     code = "closed" if closed.code is None else f"close_{closed.code}"
-    named = next((word for word in re.findall(r"[a-z_]+", reason.lower()) if fault_of_code(word, "")), None)
+    named = codes.named_in(reason)
     message = f"connection closed ({closed.code if closed.code is not None else 'lost'})" + (
         f": {reason}" if reason else ""
     )
-    if named is not None and (fault := fault_of_code(named, message)) is not None:
+    if named is not None and (fault := fault_of_code(codes, named, message)) is not None:
         return fault
-    if _names_quota(reason):
+    if codes.names_quota(reason):
         return Failed(FailureKind.QUOTA, code, message)
     if closed.code is not None and (closed.code in _FAULT_CLOSES or 4000 <= closed.code <= 4999):
         # The same settings would be refused again; a fault in the middle of a turn concerns this cell alone.
         return Failed(FailureKind.PROTOCOL, code, message) if ready else Refused(code, message)
     return Failed(FailureKind.TRANSIENT, code, message)
-
-
-def _names_quota(text: str) -> bool:
-    return any(word in text.lower() for word in ("quota", "billing"))

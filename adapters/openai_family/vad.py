@@ -12,12 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from adapters.openai_realtime.wire import RATE_HZ
-
 BLOCK_MS: Final = 20
 SPEECH_DBFS: Final = -50.0
 """Level of a block, mean removed, from which it counts as speech (0 dBFS: a full-scale square wave)."""
-_BLOCK_BYTES: Final = 2 * RATE_HZ * BLOCK_MS // 1000
 _SPEECH_RMS: Final = 32768 * 10 ** (SPEECH_DBFS / 20)
 
 
@@ -32,8 +29,10 @@ class Edge:
 class LevelDetector:
     """State of the detection over one connection's audio."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate_hz: int) -> None:
+        self.rate_hz = rate_hz
         self.speaking = False
+        self._block_bytes = 2 * (rate_hz * BLOCK_MS // 1000)
         self._rest = b""
         self._position_ms = 0
         self._quiet_ms = 0
@@ -41,10 +40,10 @@ class LevelDetector:
     def feed(self, pcm: bytes, silence_ms: int) -> Iterator[Edge]:
         """Edges in the next piece of audio; a turn ends once `silence_ms` were quiet."""
         audio = self._rest + pcm
-        whole = len(audio) - len(audio) % _BLOCK_BYTES
+        whole = len(audio) - len(audio) % self._block_bytes
         self._rest = audio[whole:]
-        for at in range(0, whole, _BLOCK_BYTES):
-            block = np.frombuffer(audio, dtype="<i2", count=_BLOCK_BYTES // 2, offset=at)
+        for at in range(0, whole, self._block_bytes):
+            block = np.frombuffer(audio, dtype="<i2", count=self._block_bytes // 2, offset=at)
             loud = float(np.std(block)) >= _SPEECH_RMS
             self._position_ms += BLOCK_MS
             self._quiet_ms = 0 if loud else self._quiet_ms + BLOCK_MS
