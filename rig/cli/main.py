@@ -14,7 +14,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # its tracebacks print local variables, keys among them
     context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # rich help would double the time that `rig --help` takes
 )
 bank_app = typer.Typer(help="Look at and check banks of items.", no_args_is_help=True)
 app.add_typer(bank_app, name="bank")
@@ -31,11 +31,11 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every attemp
 
 @app.command()
 def demo(out: Out = None, dry_run: DryRun = False, as_json: AsJson = False, verbose: Verbose = False) -> None:
-    """Run the demo bank on the embedded agents over loopback, in real time, and print the report.
+    """Run the demo bank on the embedded agents.
 
-    Needs no key and no network. Takes under five minutes.
+    Over loopback, in real time, with the report at the end. Needs no key and no network; takes about a minute.
 
-    Example: [bold]rig demo[/bold]
+    Example: rig demo
     """
     from rig.cli.run_command import demo_config_path, run_and_report
 
@@ -50,11 +50,11 @@ def run(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a config: every cell that the run folder does not have yet.
+    """Run a config, or go on with a run.
 
-    Exit code 0: all cells done; 2: not all done (run again with the same --out to resume); 130: interrupted.
+    Every cell that the run folder does not have yet. Exit code 0: all cells done; 2: not all done (run again with the same --out to resume); 130: interrupted.
 
-    Example: [bold]rig run configs/openai-realtime.yaml --out runs/first[/bold]
+    Example: rig run configs/openai-realtime.yaml --out runs/first
     """
     from rig.cli.run_command import run_and_report
 
@@ -71,9 +71,11 @@ def report(
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Print the tables of one or more runs: credit, null gain, probe, endings, latency, pacing.
+    """Print the tables of one or more runs.
 
-    Example: [bold]rig report runs/first --json[/bold]
+    Credit, null gain, probe, endings, latency, pacing.
+
+    Example: rig report runs/first --json
     """
     from rig.cli.report_command import print_report
 
@@ -90,9 +92,11 @@ def import_(
         str, typer.Option("--role", help="contestant, words_only, ladder, instrument or floor.")
     ] = "contestant",
 ) -> None:
-    """Turn published records into a run folder, so that they can be reported and compared.
+    """Turn published records into a run folder.
 
-    Example: [bold]rig import records.jsonl --bank items/ --name gem25 --role contestant --out runs/gem25[/bold]
+    It can then be reported and compared like any other.
+
+    Example: rig import records.jsonl --bank items/ --name gem25 --role contestant --out runs/gem25
     """
     from rig.cli.import_command import import_run
 
@@ -106,9 +110,11 @@ def emulate(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free one.")] = 8765,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
-    """Serve an embedded agent to anybody's client, in a vendor's dialect, until Ctrl-C.
+    """Serve an embedded agent in a vendor's dialect.
 
-    Example: [bold]rig emulate openai-realtime --agent local-acoustic --port 8765[/bold]
+    To anybody's client, until Ctrl-C.
+
+    Example: rig emulate openai-realtime --agent local-acoustic --port 8765
     """
     from rig.cli.emulate_command import serve
 
@@ -124,7 +130,7 @@ def lint(
 
     Exit code 1 if there is any error.
 
-    Example: [bold]rig bank lint my-bank/[/bold]
+    Example: rig bank lint my-bank/
     """
     from rig.cli.bank_command import print_lint
 

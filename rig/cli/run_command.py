@@ -17,6 +17,7 @@ from captures.run_folder import new_run_id
 from captures.scrub import Scrubber
 from rig.cli.progress import RunProgress
 from rig.cli.report_command import print_report, report_console
+from rig.cli.run_log import logged
 from rig.cli.secrets_seen import remember
 from rig.config import load_config
 from rig.engine.prepare import Prepared, prepare
@@ -48,7 +49,10 @@ def run_and_report(config_path: Path, out: Path | None, *, dry_run: bool, as_jso
             return 0
         path = out or Path("runs") / new_run_id(datetime.now(UTC))
         folder = open_folder(prepared, path, scrubber)
-        with RunProgress(scrubber, verbose=verbose) as progress:
+        with (
+            RunProgress(scrubber, verbose=verbose) as progress,
+            logged(progress, folder.logs_path / "rig.jsonl", scrubber) as observer,
+        ):
             left = remaining(prepared, folder)
             if left.finished:
                 progress.say(f"{path}: {left.finished} cells are done already; {len(left.cells)} to go")
@@ -60,7 +64,7 @@ def run_and_report(config_path: Path, out: Path | None, *, dry_run: bool, as_jso
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
             try:
                 result: RunResult = anyio.run(
-                    run, prepared, folder, progress, scrubber, backend_options={"use_uvloop": _has_uvloop()}
+                    run, prepared, folder, observer, scrubber, backend_options={"use_uvloop": _has_uvloop()}
                 )
             except KeyboardInterrupt:
                 progress.say(f"interrupted; what was measured is in {path}. Run again with --out {path} to go on")
