@@ -52,7 +52,8 @@ def run(
 ) -> None:
     """Run a config, or go on with a run.
 
-    Every cell that the run folder does not have yet. Exit code 0: all cells done; 2: not all done (run again with the same --out to resume); 130: interrupted.
+    Runs every cell that the run folder does not have yet. Exit code 0: all cells done; 2: not all done (run again
+    with the same --out to resume); 130: interrupted.
 
     Example: rig run configs/openai-realtime.yaml --out runs/first
     """
