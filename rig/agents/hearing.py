@@ -1,8 +1,8 @@
 """Acoustic tags of one utterance: what is audible besides the words. NumPy, pure, whole utterance at once.
 
 Simple measures against the fixed thresholds of `LIMITS`; a tag says that a measure passed its limit, and nothing about
-the caller's mind. Not a trained classifier. The limits were set by hand with the demo bank's synthetic clips in view, so
-what the agents reach on that bank says little about recordings of people.
+the caller's mind. Not a trained classifier. The limits were set by hand with the demo bank's synthetic clips in view,
+so what the agents reach on that bank says little about recordings of people.
 """
 
 from __future__ import annotations
