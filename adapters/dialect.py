@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from captures.clock import Clock
 from captures.events import Event
 from captures.frames import ClosedBy, InFrame, OutFrame
-from transports.transport import Endpoint, TransportError
+from transports.transport import Endpoint, Transport, TransportError
 
 
 class TurnMode(StrEnum):
@@ -42,6 +43,11 @@ class Capabilities:
     """False in file mode: the clip is held and posted once at commit, and nothing is paced."""
     waits_for_tool_result: bool = False
     """True when the peer sends no end of its turn until the call is answered: a quiet limit ends it."""
+    ends_by_silence_s: float | None = None
+    """Set where the agent's audio never pauses and no event ends its turn: the turn is over once nothing audible and no
+    call came for this long, with no delegated work open."""
+    continuous_audio: bool = False
+    """Caller audio must not pause: after the clip, silence goes on at its pace until the answer has ended."""
     late_call_grace_s: float = 0.0
     """How long after the dialect's end of turn a call may still come."""
     min_commit_s: float = 0.0
@@ -203,4 +209,22 @@ class DialectInfo(Protocol):
 
     def server(self) -> Any:
         """A server half (`adapters.server.ServerDialect`) for one connection."""
+        ...
+
+
+@runtime_checkable
+class OwnTransport(Protocol):
+    """A dialect that brings its own transport (a vendor's SDK) instead of taking a WebSocket."""
+
+    def transport(self, clock: Clock) -> Transport:
+        """A transport for one attempt."""
+        ...
+
+
+@runtime_checkable
+class Preloads(Protocol):
+    """A dialect with something slow to import."""
+
+    def preload(self) -> None:
+        """Import it; called before any audio is paced, since an import holds up every stream."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adapters.chat_audio import sdk
 from adapters.chat_audio.client import ChatAudioClient
 from adapters.chat_audio.sdk import SdkTransport
 from adapters.chat_audio.server import ChatAudioServer
@@ -33,6 +34,10 @@ class ChatAudioDialect:
     def transport(self, clock: Clock) -> SdkTransport:
         """The transport of this dialect: requests through the vendor's SDK instead of a WebSocket."""
         return SdkTransport(clock)
+
+    def preload(self) -> None:
+        """Import the SDK, which takes most of a second."""
+        sdk.preload()
 
 
 DIALECT = ChatAudioDialect()

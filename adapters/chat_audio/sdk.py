@@ -122,6 +122,11 @@ def _unheard(error: TransportError) -> None:
     raise error
 
 
+def preload() -> None:
+    """Do now what the first request would spend its time on: import the SDK, read the certificates."""
+    _make_client(Endpoint("http://127.0.0.1"))
+
+
 def _make_client(endpoint: Endpoint) -> AsyncOpenAI:
     import httpx2
     import openai

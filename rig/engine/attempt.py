@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from adapters import registry
-from adapters.dialect import EncodedClip, InputTooLargeError, TargetSettings
+from adapters.dialect import EncodedClip, InputTooLargeError, OwnTransport, Preloads, TargetSettings
 from adapters.session import Session, SessionError
 from captures.capture import Capture, Ending, ErrorInfo, Mark, ReplyAudio
 from captures.clock import Clock
@@ -42,6 +42,8 @@ class Attempts:
         self._target = target
         self._settings = settings
         self._dialect = registry.dialect(target.config.adapter)
+        if isinstance(self._dialect, Preloads):
+            self._dialect.preload()
         self._clock = clock
         self._ticker = ticker
         self._ssl_context = ssl_context
@@ -87,16 +89,12 @@ class Attempts:
         return AttemptRecord(capture, tuple(session.log), pcm)
 
     def _transport(self) -> Transport:
-        transport: Transport
-        make = getattr(self._dialect, "transport", None)
-        if make is not None:
-            transport = make(self._clock)
-        else:
-            # Imported here: file-mode runs need no WebSocket client.
-            from transports.websocket import WebSocketTransport
+        if isinstance(self._dialect, OwnTransport):
+            return self._dialect.transport(self._clock)
+        # Imported here: file-mode runs need no WebSocket client.
+        from transports.websocket import WebSocketTransport
 
-            transport = WebSocketTransport(self._clock, self._ssl_context)
-        return transport
+        return WebSocketTransport(self._clock, self._ssl_context)
 
     async def _turn(self, cell: Cell, session: Session) -> SpokenTurn | TextTurn:
         if cell.text is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapters import registry
-from adapters.dialect import SettingsError, Setup, TargetSettings
+from adapters.dialect import OwnTransport, SettingsError, Setup, TargetSettings
 from rig.bank.loader import load_bank
 from rig.bank.models import Bank
 from rig.config import ConfigError, ResolvedConfig, TargetConfig
@@ -76,7 +76,7 @@ def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
         place = f"targets[{number}] ({config.name})"
         dialect = registry.dialect(config.adapter)
         # An embedded agent has no address before it runs; any of the right scheme will do to check its settings.
-        pending = "http://127.0.0.1:1/v1" if hasattr(dialect, "transport") else "ws://127.0.0.1:1/"
+        pending = "http://127.0.0.1:1/v1" if isinstance(dialect, OwnTransport) else "ws://127.0.0.1:1/"
         try:
             client = dialect.client(target_settings(resolved, config, pending if config.embedded_agent else None))
         except SettingsError as error:
