@@ -11,6 +11,9 @@ MAX_TEXT: Final = 1_000
 """Longest foreign explanation that is passed on, characters."""
 MAX_DEPTH: Final = 64
 """Deepest nesting of foreign JSON that is passed on as data."""
+_LONGEST_KEPT: Final = 2_000
+"""Bytes of one recorded value, as JSON."""
+_DEEPEST_KEPT: Final = 8
 
 JsonObject = dict[str, Any]
 
@@ -83,3 +86,11 @@ def masked(text: str, secrets: Iterable[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
     return text
+
+
+def bounded(value: Any) -> Any:
+    """Foreign JSON data for the record, replaced by a short text when it is large or deep."""
+    if too_deep(value, _DEEPEST_KEPT):
+        return "nested too deeply"
+    encoded = orjson.dumps(value)
+    return value if len(encoded) <= _LONGEST_KEPT else brief(encoded.decode(), 200)

@@ -10,10 +10,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from adapters.foreign_json import JsonObject, brief, int_of, list_of, object_of, text_of
+from adapters.foreign_json import JsonObject, bounded, brief, int_of, list_of, object_of, text_of
 from adapters.openai_family.calls import Calls
 from adapters.openai_family.faults import FaultCodes, fault_of_code
-from adapters.openai_family.session_echo import bounded
 from adapters.openai_family.wire import decode_audio
 from captures.events import (
     AnswerEnd,

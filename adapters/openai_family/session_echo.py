@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-import orjson
-
-from adapters.foreign_json import JsonObject, brief, list_of, object_of, text_of, too_deep
-
-_LONGEST: Final = 2_000
-"""Bytes of one echoed value, as JSON."""
-_DEEPEST: Final = 8
-
-
-def bounded(value: Any) -> Any:
-    """Foreign JSON data, replaced by a short text when it is large or deep."""
-    if too_deep(value, _DEEPEST):
-        return "nested too deeply"
-    encoded = orjson.dumps(value)
-    return value if len(encoded) <= _LONGEST else brief(encoded.decode(), 200)
+from adapters.foreign_json import JsonObject, bounded, list_of, object_of, text_of
 
 
 def tool_names(session: JsonObject) -> list[str]:
