@@ -128,6 +128,14 @@ class AudioDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Delegated:
+    """The agent handed work on, or had it back: its turn is not over while any is open."""
+
+    work_id: str
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Interrupted:
     """The agent's speech was cut off by the caller."""
 
@@ -194,6 +202,7 @@ Event = (
     | TextDelta
     | TranscriptDelta
     | AudioDelta
+    | Delegated
     | Interrupted
     | AnswerEnded
     | Usage

@@ -78,6 +78,13 @@ def first_audible(pieces: Iterable[tuple[int, bytes]], rate_hz: int) -> int | No
     return play(pieces, rate_hz).first_audible_ns
 
 
+def is_loud(pcm: bytes, rate_hz: int) -> bool:
+    """True when any step of a piece is as loud as audible speech; a piece shorter than a step counts as one."""
+    samples = np.frombuffer(pcm, "<i2", count=len(pcm) // 2)
+    step = min(rate_hz // 100, len(samples))
+    return step > 0 and any(_loud_steps(chunk, step).any() for chunk in _chunks(samples, step))
+
+
 def whole_samples(pieces: Iterable[bytes]) -> tuple[bytes, int]:
     """All pieces as one PCM16 string of whole samples, and how many stray bytes were left over (0 or 1)."""
     pcm = b"".join(pieces)

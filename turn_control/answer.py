@@ -13,6 +13,7 @@ from captures.events import (
     AnswerEnd,
     AnswerEnded,
     AudioDelta,
+    Delegated,
     Failed,
     FailureKind,
     Interrupted,
@@ -27,6 +28,7 @@ from captures.events import (
     Warned,
 )
 from captures.frames import ClosedBy
+from captures.playback import is_loud
 from turn_control.calls import CallBook
 from turn_control.limits import Limits
 from turn_control.notes import Notes
@@ -54,6 +56,8 @@ class AnswerTracker:
     def __init__(self, capabilities: Capabilities, limits: Limits, notes: Notes) -> None:
         """What a reader of the record should know, and no field of it says, goes into `notes`."""
         self._waits = capabilities.waits_for_tool_result
+        self._continuous = capabilities.continuous_audio
+        self._silence_s = capabilities.ends_by_silence_s
         self._grace_ns = round(capabilities.late_call_grace_s * 1e9)
         self._quiet_ns = round(limits.quiet_s * 1e9)
         self._limits = limits
@@ -62,6 +66,9 @@ class AnswerTracker:
         self._marks: dict[Mark, int] = {}
         self._caller_done_ns: int | None = None
         self._last_content_ns: int | None = None
+        self._speech_end_ns: int | None = None
+        self._open_work: set[str] = set()
+        self._work_ended_ns = 0
         self._end: tuple[int, AnswerEnded] | None = None
         self._end_is_early = False
         self._complaint: Warned | None = None
@@ -71,10 +78,14 @@ class AnswerTracker:
 
     # --- what happened
 
-    def caller_done(self, t_ns: int) -> None:
-        """The caller's turn is over (commit, or end of the clip where the peer detects it): the turn limit starts."""
+    def caller_done(self, t_ns: int, speech_end_ns: int | None = None) -> None:
+        """The caller's turn is over (commit, or end of the clip where the peer detects it): the turn limit starts.
+
+        `speech_end_ns` is the end of the caller's speech, where it is known to lie before that.
+        """
         if self._caller_done_ns is None:
             self._caller_done_ns = t_ns
+            self._speech_end_ns = t_ns if speech_end_ns is None else speech_end_ns
 
     def feed(self, timed: TimedEvent) -> None:
         """Take one event, in order of arrival. After the verdict, nothing counts."""
@@ -82,7 +93,10 @@ class AnswerTracker:
             return
         t_ns, event = timed.t_ns, timed.event
         if isinstance(event, Content):
-            self._take_content(t_ns, event)
+            if self._is_content(event):
+                self._take_content(t_ns, event)
+        elif isinstance(event, Delegated):
+            self._take_work(t_ns, event)
         elif isinstance(event, AnswerEnded):
             self._take_end(t_ns, event)
         elif isinstance(event, Refused | Failed):
@@ -103,6 +117,17 @@ class AnswerTracker:
         if self._closed is None:
             self._closed = closed
 
+    def _is_content(self, event: Content) -> bool:
+        """False for the silence of an agent whose audio never pauses."""
+        return self._silence_s is None or not isinstance(event, AudioDelta) or is_loud(event.pcm, event.rate_hz)
+
+    def _take_work(self, t_ns: int, event: Delegated) -> None:
+        if not event.open:
+            self._open_work.discard(event.work_id)
+            self._work_ended_ns = t_ns
+        elif len(self._open_work) < self._limits.max_calls:
+            self._open_work.add(event.work_id)
+
     def _take_content(self, t_ns: int, event: Content) -> None:
         if self._end is not None:
             if self._end_is_early:
@@ -119,7 +144,7 @@ class AnswerTracker:
                 self._marks.setdefault(Mark.FIRST_AUDIO, t_ns)
         elif isinstance(event, ToolCallStarted | ToolCallArguments | ToolCall):
             self._calls.feed(t_ns, event)
-            if isinstance(event, ToolCall) and self._caller_done_ns is None:
+            if isinstance(event, ToolCall) and self._caller_done_ns is None and not self._continuous:
                 self._notes.add("a tool call came before the end of the caller's turn; the audio stopped there")
                 self.caller_done(t_ns)
 
@@ -146,6 +171,9 @@ class AnswerTracker:
         if self._waits and self._calls.last_complete_ns is not None:
             assert self._last_content_ns is not None
             due.append(self._last_content_ns + self._quiet_ns)
+        silent_ns = self._silent_ns()
+        if silent_ns is not None:
+            due.append(silent_ns)
         if self._caller_done_ns is not None:
             due.append(self._caller_done_ns + round(self._limits.turn_s * 1e9))
         return min(due, default=None)
@@ -174,6 +202,19 @@ class AnswerTracker:
             marks[Mark.ANSWER_END] = self._verdict.answer_end_ns
         return marks
 
+    def _silent_ns(self) -> int | None:
+        """When the agent's silence ends its turn; None while it may still begin to answer, or has work open.
+
+        What it said while the caller spoke (a listener's "mhm") is no answer yet; a call is one whenever it came.
+        """
+        if self._silence_s is None or self._caller_done_ns is None or self._open_work or self._last_content_ns is None:
+            return None
+        assert self._speech_end_ns is not None
+        if self._last_content_ns < self._speech_end_ns and self._calls.last_complete_ns is None:
+            return None
+        since_ns = max(self._last_content_ns, self._caller_done_ns, self._work_ended_ns)
+        return since_ns + round(self._silence_s * 1e9)
+
     def _broken_ns(self) -> int | None:
         times = [self._failure[0]] if self._failure is not None else []
         times += [self._closed.t_ns] if self._closed is not None else []
@@ -187,6 +228,9 @@ class AnswerTracker:
         complete_ns, content_ns = self._calls.last_complete_ns, self._last_content_ns
         if self._waits and complete_ns is not None and content_ns is not None and now_ns >= content_ns + self._quiet_ns:
             return Verdict(Ending.CALLED, "the agent waits for the result", answer_end_ns=content_ns)
+        silent_ns = self._silent_ns()
+        if silent_ns is not None and content_ns is not None and now_ns >= silent_ns:
+            return self._ended(content_ns, AnswerEnded(AnswerEnd.COMPLETED), f"{self._silence_s:g} s of silence")
         return self._out_of_time()
 
     def _ended(self, t_ns: int, end: AnswerEnded, note: str = "") -> Verdict:
@@ -231,10 +275,16 @@ class AnswerTracker:
         if self._end is not None:
             return self._ended(*self._end, note="answered before the caller had finished")
         limit = f"{self._limits.turn_s:g} s"
-        if self._last_content_ns is not None:
+        if self._open_work:
+            return Verdict(Ending.UNFINISHED, f"turn limit of {limit} passed with delegated work open")
+        if self._last_content_ns is not None and not self._only_listened():
             return Verdict(Ending.UNFINISHED, f"turn limit of {limit} passed while answering")
         if self._complaint is not None:
             message = f"{self._complaint.message} (and no answer followed within {limit})"
             error = ErrorInfo(kind=FailureKind.PROTOCOL.value, code=self._complaint.code, message=message)
             return Verdict(Ending.INFRASTRUCTURE_ERROR, error=error)
         return Verdict(Ending.NO_ANSWER, f"nothing within {limit}")
+
+    def _only_listened(self) -> bool:
+        """True when a peer without an end of its turn said something while the caller spoke, and nothing since."""
+        return self._silence_s is not None and self._silent_ns() is None

@@ -36,6 +36,7 @@ class ClipPlayer:
         self._clip = clip
         self._speech_end_s = speech_end_s
         self._commits = mode is TurnMode.MANUAL
+        self._continuous = session.dialect.capabilities.continuous_audio
         self._pace = pace
         self._limits = limits
         self._caller_done = caller_done
@@ -134,14 +135,18 @@ class ClipPlayer:
         self.lateness.commit_ns = sent_ns - due_ns if self._pace else None
 
     def _trail(self, due_ns: int) -> Generator[int, None, None]:
-        """Silence at the pace of the clip (real time at pace 0) until `stop`, or the limit."""
+        """Silence at the pace of the clip (real time at pace 0) until the turn is taken, `stop`, or the limit.
+
+        Where audio is continuous it goes on while the agent answers, and the turn limit bounds it.
+        """
         yield due_ns
         self._caller_done(due_ns if self._pace else self._session.clock.now_ns())
         chunk_ms = self._clip.chunk_ms
         silence = self._session.dialect.encode_silence(self._clip.rate_hz, chunk_ms)
         step_ns = chunk_ns(chunk_ms, self._pace or 1.0)
-        for _ in range(int(self._limits.trailing_silence_s * 1000) // chunk_ms):
-            if self._taken:
+        limit_s = self._limits.turn_s if self._continuous else self._limits.trailing_silence_s
+        for _ in range(int(limit_s * 1000) // chunk_ms):
+            if self._taken and not self._continuous:
                 return
             sent_ns = self._send(silence, due_ns)
             self.trailing_silence_s += chunk_ms / 1000

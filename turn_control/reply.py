@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from captures.events import AudioDelta, InputTranscript, TextDelta, TimedEvent, TranscriptDelta, Usage
+from captures.playback import is_loud
 from turn_control.limits import Limits
 from turn_control.notes import Notes
 
@@ -29,13 +30,15 @@ class _Words:
 class Reply:
     """Collects what an agent says in one turn."""
 
-    def __init__(self, limits: Limits, notes: Notes) -> None:
+    def __init__(self, limits: Limits, notes: Notes, *, from_first_sound: bool = False) -> None:
+        """`from_first_sound`: silence that arrives before the first sound is no part of what the agent says."""
         self.pieces: list[tuple[int, bytes]] = []
         """Audio as it arrived: (stamp in monotonic ns, PCM16 bytes)."""
         self.rate_hz: int | None = None
         """Of the audio; None when there was none."""
         self.usage: dict[str, Any] | None = None
         self._notes = notes
+        self._waits_for_sound = from_first_sound
         self._audio_room = limits.max_reply_bytes
         self._text = _Words(limits.max_text_chars, notes, "reply text")
         self._transcript = _Words(limits.max_text_chars, notes, "reply transcript")
@@ -78,6 +81,10 @@ class Reply:
     def _add_audio(self, t_ns: int, event: AudioDelta) -> None:
         if not event.pcm:
             return
+        if self._waits_for_sound:
+            if not is_loud(event.pcm, event.rate_hz):
+                return
+            self._waits_for_sound = False
         if self.rate_hz is None:
             self.rate_hz = event.rate_hz
         if event.rate_hz != self.rate_hz:

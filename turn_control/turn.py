@@ -129,7 +129,9 @@ class _Turn:
         self._detects = mode is not TurnMode.MANUAL
         self._notes = Notes(limits.max_warnings)
         self._tracker = AnswerTracker(session.dialect.capabilities, limits, self._notes)
-        self._reply = Reply(limits, self._notes)
+        capabilities = session.dialect.capabilities
+        self._reply = Reply(limits, self._notes, from_first_sound=capabilities.ends_by_silence_s is not None)
+        self._ends_audio = Failed | Refused if capabilities.continuous_audio else ToolCall | Failed | Refused
         self._player: ClipPlayer | None = None
         if isinstance(turn, SpokenTurn):
             self._player = ClipPlayer(
@@ -195,7 +197,7 @@ class _Turn:
         self._tracker.feed(timed)
         self._reply.feed(timed)
         if self._player is not None:
-            if isinstance(event, ToolCall | Failed | Refused):
+            if isinstance(event, self._ends_audio):
                 self._player.stop(timed.t_ns)
             elif self._detects and isinstance(event, _ENDS_CALLER_TURN):
                 self._player.turn_taken(timed.t_ns)
@@ -212,7 +214,8 @@ class _Turn:
             self._notes.add(
                 f"{self._player.backlog_bytes} bytes of audio were still unsent at the commit: slow peer or net"
             )
-        self._tracker.caller_done(t_ns)
+        marks = self._player.finished_marks() if self._player is not None else {}
+        self._tracker.caller_done(t_ns, marks.get(Mark.CALLER_SPEECH_END))
         self._review()
 
     def _failed(self, error: Exception) -> None:

@@ -47,6 +47,7 @@ _EVENTS: Mapping[str, Callable[[Mapping[str, Any]], ev.Event]] = {
     "text": lambda m: ev.TextDelta(m["text"]),
     "said": lambda m: ev.TranscriptDelta(m["text"]),
     "audio": lambda m: ev.AudioDelta(base64.b64decode(m["pcm"]), 24_000),
+    "delegated": lambda m: ev.Delegated(m["id"], m["open"]),
     "interrupted": lambda m: ev.Interrupted(),
     "end": lambda m: ev.AnswerEnded(ev.AnswerEnd(m.get("reason", "completed")), m.get("detail", "")),
     "usage": lambda m: ev.Usage(m["counts"]),
