@@ -9,6 +9,7 @@ from adapters.dialect import DialectInfo
 
 _FOLDERS: dict[str, str] = {
     "openai_realtime": "adapters.openai_realtime",
+    "gemini_live": "adapters.gemini_live",
     "rig_socket": "adapters.rig_socket",
     "chat_audio": "adapters.chat_audio",
 }

@@ -11,6 +11,7 @@ import importlib.util
 import logging
 import os
 import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -47,6 +48,10 @@ ROUTES: dict[str, Route] = {
     "openai_realtime": Route(("/v1/realtime",), "/v1/realtime"),
     "rig_socket": Route(("/", "/agent"), "/"),
     "chat_audio": Route(("/v1/chat/completions",), "/v1", websocket=False),
+    "gemini_live": Route(
+        ("/ws/{service}", "/ws/{service}/BidiGenerateContent"),  # of any version, and as Vertex has it
+        "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
+    ),
 }
 
 
@@ -54,18 +59,24 @@ class EmulatorError(RuntimeError):
     """An emulator cannot be started; one line that says why and what to do."""
 
 
-def base_url(dialect_name: str, host: str, port: int) -> str:
+def base_url(dialect_name: str, host: str, port: int, *, tls: bool = False) -> str:
     """What a client of the dialect is given to reach an emulator."""
     route = ROUTES[dialect_name]
     shown = f"[{host}]" if ":" in host else host
-    return f"{'ws' if route.websocket else 'http'}://{shown}:{port}{route.base_path}"
+    return f"{'ws' if route.websocket else 'http'}{'s' if tls else ''}://{shown}:{port}{route.base_path}"
 
 
 @asynccontextmanager
-async def serve(dialect_name: str, agent: Agent, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[int]:
+async def serve(
+    dialect_name: str,
+    agent: Agent,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ssl_context: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
     """Serve an agent in a dialect while the context lasts; gives the port (a free one for `port` 0).
 
-    Raises EmulatorError when there is no such dialect or the port cannot be had.
+    Over TLS with an `ssl_context`. Raises EmulatorError when there is no such dialect or the port cannot be had.
     """
     if dialect_name not in ROUTES:
         raise EmulatorError(f"no dialect {dialect_name!r} to emulate; there are {', '.join(ROUTES)}")
@@ -82,7 +93,7 @@ async def serve(dialect_name: str, agent: Agent, host: str = "127.0.0.1", port: 
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
+        site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
         try:
             await site.start()
         except OSError as error:
@@ -185,15 +196,22 @@ class _Endpoint:
         return web.Response(body=frames[-1].payload, content_type="application/json", status=status)
 
 
-async def emulate(dialect: str, agent: str, host: str, port: int, on_ready: Callable[[str], None]) -> None:
+async def emulate(
+    dialect: str,
+    agent: str,
+    host: str,
+    port: int,
+    on_ready: Callable[[str], None],
+    ssl_context: ssl.SSLContext | None = None,
+) -> None:
     """Run brain and emulator of one pair until cancelled; `on_ready` is given the base URL.
 
     Names may be written with hyphens. Raises EmulatorError or `rig.agents.children.ChildError`.
     """
     name = dialect.replace("-", "_")
     _check(name, agent)
-    async with children.brain() as client, serve(name, EmbeddedAgent(agent, client), host, port) as bound:
-        on_ready(base_url(name, host, bound))
+    async with children.brain() as client, serve(name, EmbeddedAgent(agent, client), host, port, ssl_context) as bound:
+        on_ready(base_url(name, host, bound, tls=ssl_context is not None))
         await anyio.sleep_forever()
 
 
