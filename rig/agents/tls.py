@@ -10,20 +10,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rig.agents.emulator import EmulatorError
+
 if TYPE_CHECKING:
     from cryptography import x509
 
 _VALID = datetime.timedelta(days=7)
 
 
-class TlsError(RuntimeError):
-    """No certificate can be made; one line that says what to do."""
-
-
 def self_signed(host: str, certificate: Path) -> ssl.SSLContext:
     """A server context with a fresh certificate for `host`, localhost and the loopback addresses.
 
-    The certificate is written to `certificate`, for clients to trust; its key is not kept. Raises TlsError.
+    The certificate is written to `certificate`, for clients to trust; its key is not kept. Raises EmulatorError.
     """
     try:
         from cryptography import x509
@@ -31,7 +29,7 @@ def self_signed(host: str, certificate: Path) -> ssl.SSLContext:
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.x509.oid import NameOID
     except ImportError:
-        raise TlsError("TLS needs the package cryptography: install voice-agent-rig[google]") from None
+        raise EmulatorError("TLS needs the package cryptography: install voice-agent-rig[google]") from None
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "voice-agent-rig emulator")])
     places = dict.fromkeys(("localhost", "127.0.0.1", "::1", host))
@@ -61,7 +59,7 @@ def self_signed(host: str, certificate: Path) -> ssl.SSLContext:
     try:
         certificate.write_bytes(public)
     except OSError as error:
-        raise TlsError(f"{certificate}: cannot be written: {os.strerror(error.errno or 0)}") from error
+        raise EmulatorError(f"{certificate}: cannot be written: {os.strerror(error.errno or 0)}") from error
     return context
 
 

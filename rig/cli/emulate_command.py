@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import anyio
 
 from rig.agents.emulator import emulate
 
 
-def serve(dialect: str, agent: str, host: str, port: int) -> int:
-    """Serve until Ctrl-C; the exit code."""
+def serve(dialect: str, agent: str, host: str, port: int, tls: Path | None) -> int:
+    """Serve until Ctrl-C, over TLS with a new certificate written to `tls`; the exit code."""
+    context = None
+    if tls is not None:
+        from rig.agents.tls import self_signed
+
+        context = self_signed(host, tls)
 
     def ready(url: str) -> None:
         print(f"{agent} listens at {url} ({dialect}); Ctrl-C ends it", file=sys.stderr, flush=True)
 
     try:
-        anyio.run(emulate, dialect, agent, host, port, ready)
+        anyio.run(emulate, dialect, agent, host, port, ready, context)
     except KeyboardInterrupt:
         return 130
     return 0

@@ -106,10 +106,13 @@ def import_(
 
 @app.command()
 def emulate(
-    dialect: Annotated[str, typer.Argument(help="openai-realtime, rig-socket or chat-audio.", show_default=False)],
+    dialect: Annotated[str, typer.Argument(help="An adapter's name, e.g. openai-realtime.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free one.")] = 8765,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    tls: Annotated[
+        Path | None, typer.Option("--tls", help="Speak TLS; write the self-signed certificate here, for clients.")
+    ] = None,
 ) -> None:
     """Serve an embedded agent in a vendor's dialect.
 
@@ -119,7 +122,7 @@ def emulate(
     """
     from rig.cli.emulate_command import serve
 
-    raise typer.Exit(serve(dialect, agent, host, port))
+    raise typer.Exit(serve(dialect, agent, host, port, tls))
 
 
 @bank_app.command()
