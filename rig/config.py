@@ -76,8 +76,33 @@ class LimitsConfig(_Section):
     """Tries at a cell whose attempt failed for infrastructure."""
     backoff_s: float = Field(default=1.0, ge=0, le=300)
     """First wait before another try; doubles each time, with jitter."""
+    quota_wait_s: float = Field(default=60.0, ge=0, le=3600)
+    """Longest wait for a used-up quota that the peer asks for; a longer one stops the target."""
     void_ms: float = Field(default=20.0, gt=0)
     """Our own lateness above which a latency is void."""
+
+
+class Price(_Section):
+    """What a target costs, in US dollars. Rates that do not apply are 0."""
+
+    per_session_minute: float = Field(default=0.0, ge=0)
+    input_audio_per_million: float = Field(default=0.0, ge=0)
+    """Per million tokens, like the three below."""
+    input_text_per_million: float = Field(default=0.0, ge=0)
+    output_audio_per_million: float = Field(default=0.0, ge=0)
+    output_text_per_million: float = Field(default=0.0, ge=0)
+
+    @property
+    def by_token(self) -> bool:
+        """True when tokens cost something."""
+        return any(
+            (
+                self.input_audio_per_million,
+                self.input_text_per_million,
+                self.output_audio_per_million,
+                self.output_text_per_million,
+            )
+        )
 
 
 class TargetConfig(_Section):
@@ -88,6 +113,13 @@ class TargetConfig(_Section):
     model: str = ""
     base_url: str | None = None
     api_key_env: EnvName | None = None
+    api_key_envs: tuple[EnvName, ...] = ()
+    """A pool of keys: when one has used up its quota the next is taken."""
+    sessions_per_key: int | None = Field(default=None, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """Sessions opened per minute, evenly spaced."""
+    price: Price | None = None
+    """For the spend ceiling; default: the shipped price of the model, if there is one."""
     role: Role = Role.CONTESTANT
     family: str | None = None
     embedded_agent: EmbeddedAgentName | None = None
@@ -121,6 +153,10 @@ class Config(_Section):
     turn_control: TurnControlConfig = Field(default_factory=TurnControlConfig)
     repeats: int = Field(default=1, ge=1, le=1000)
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    max_cost: float | None = Field(default=None, gt=0)
+    """Spend ceiling in US dollars over all targets; needs a price for every target with a key."""
+    preflight: bool = True
+    """Open and set up one session per target before its first cell."""
     targets: tuple[TargetConfig, ...] = Field(min_length=1)
 
 
@@ -131,8 +167,8 @@ class ResolvedConfig:
     config: Config
     folder: Path
     """Of the config file; relative paths in it start here."""
-    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Target name → API key."""
+    keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """Target name → environment name → API key, in the config's order; empty without a key."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """All secret values, for scrubbing."""
     secret_names: tuple[str, ...] = ()
@@ -178,18 +214,20 @@ def parse_config(text: str, where: str, folder: Path, environ: Mapping[str, str]
         problems += [_one_line(detail["loc"], detail["type"], detail["msg"]) for detail in error.errors()]
         raise ConfigError(where, problems) from None
 
-    keys: dict[str, str] = {}
+    keys: dict[str, dict[str, str]] = {}
     for number, target in enumerate(config.targets):
         place = f"targets[{number}] ({target.name})"
         if target.embedded_agent and target.base_url:
             problems.append(f"{place}: give base_url or embedded_agent, not both")
-        if target.api_key_env:
-            value = environ.get(target.api_key_env)
+        envs = list(dict.fromkeys([*([target.api_key_env] if target.api_key_env else []), *target.api_key_envs]))
+        keys[target.name] = {}
+        for env in envs:
+            value = environ.get(env)
             if value:
-                keys[target.name] = used[target.api_key_env] = value
+                keys[target.name][env] = used[env] = value
             else:
-                problems.append(f"{place}: environment variable {target.api_key_env} is not set; export your key as it")
-        if not target.api_key_env and not target.embedded_agent and not target.base_url:
+                problems.append(f"{place}: environment variable {env} is not set; export your key as it")
+        if not envs and not target.embedded_agent and not target.base_url:
             default = registry.dialect(target.adapter).default_key_env
             hint = f"api_key_env: {default}" if default else "base_url"
             problems.append(f"{place}: needs {hint} (or base_url of an agent, or embedded_agent)")

@@ -47,6 +47,9 @@ def run(
     config: Annotated[Path, typer.Argument(help="Config file (YAML); see configs/.", show_default=False)],
     out: Out = None,
     dry_run: DryRun = False,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0.01, help="Stop at this many US dollars (estimated).")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -59,7 +62,8 @@ def run(
     """
     from rig.cli.run_command import run_and_report
 
-    raise typer.Exit(run_and_report(config, out, dry_run=dry_run, as_json=as_json, verbose=verbose))
+    code = run_and_report(config, out, dry_run=dry_run, as_json=as_json, verbose=verbose, max_cost=max_cost)
+    raise typer.Exit(code)
 
 
 @app.command()

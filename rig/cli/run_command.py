@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -35,9 +36,19 @@ def demo_config_path() -> Path:
     return packaged if packaged.is_file() else Path(str(files("rig"))).parent / "configs" / "demo.yaml"
 
 
-def run_and_report(config_path: Path, out: Path | None, *, dry_run: bool, as_json: bool, verbose: bool) -> int:
-    """Run a config and print its report; the process's exit code."""
+def run_and_report(
+    config_path: Path,
+    out: Path | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    verbose: bool,
+    max_cost: float | None = None,
+) -> int:
+    """Run a config and print its report; the process's exit code. `max_cost` goes before the config's own."""
     resolved = load_config(config_path)
+    if max_cost is not None:
+        resolved = replace(resolved, config=resolved.config.model_copy(update={"max_cost": max_cost}))
     remember(resolved.secrets)
     scrubber = Scrubber(resolved.secrets)
     with scrubbed_hooks(scrubber):
@@ -77,6 +88,10 @@ def run_and_report(config_path: Path, out: Path | None, *, dry_run: bool, as_jso
 
 def _close(result: RunResult, path: Path) -> int:
     """The last lines, and the exit code."""
+    spending = result.spending
+    if spending.spent or spending.unknown:
+        unknown = f"; {spending.unknown} attempts of unknown cost" if spending.unknown else ""
+        print(f"rig: about {spending.spent:.2f} USD so far, by the prices at hand{unknown}", file=sys.stderr)
     missing = {name: outcome for name, outcome in result.outcomes.items() if outcome.unfinished}
     for name, outcome in missing.items():
         reason = f": {outcome.stopped.code}: {outcome.stopped.message}" if outcome.stopped else ""

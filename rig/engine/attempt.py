@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ssl
 from collections import OrderedDict
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import anyio.to_thread
 
 from adapters import registry
-from adapters.dialect import EncodedClip, InputTooLargeError, OwnTransport, Preloads, TargetSettings
+from adapters.dialect import EncodedClip, InputTooLargeError, OwnTransport, Preloads, SettingsError, TargetSettings
 from adapters.session import Session, SessionError
 from captures.capture import Capture, Ending, ErrorInfo, Mark, ReplyAudio
 from captures.clock import Clock
@@ -52,16 +53,15 @@ class Attempts:
             quiet_s=config.limits.quiet_s,
             trailing_silence_s=config.limits.trailing_silence_s,
         )
-        self._encoded: OrderedDict[str, EncodedClip] = OrderedDict()
+        self._encoded: OrderedDict[tuple[str, int], EncodedClip] = OrderedDict()
 
-    async def make(self, cell: Cell, number: int) -> AttemptRecord:
+    async def make(self, cell: Cell, number: int, key: str | None) -> AttemptRecord:
         """Attempt `cell` for the `number`-th time. Peer and network faults end in a capture, never in an exception."""
         started_ns = self._clock.now_ns()
         if cell.input_error is not None:
             error = ErrorInfo(kind="input", code="clip", message=cell.input_error)
             return AttemptRecord(self._capture(cell, number, started_ns, Ending.INPUT_ERROR, error))
-        client = self._dialect.client(self._settings)
-        session = Session(client, self._transport(), self._clock)
+        session = self._session(key)
         try:
             turn = await self._turn(cell, session)
             await session.open(cell.setup, self._config.limits.setup_s)
@@ -74,10 +74,8 @@ class Attempts:
                 mode=cell.setup.turn_control.mode,
                 pace=self._config.pace,
             )
-        except SessionError as failed:
-            ending, error = _typed(failed.event)
-            capture = self._capture(cell, number, started_ns, ending, error, session)
-            return AttemptRecord(capture, tuple(session.log))
+        except (SessionError, SettingsError) as failed:
+            return self._never_ready(cell, number, started_ns, session, failed)
         except InputTooLargeError as too_large:
             error = ErrorInfo(kind="input", code="too_large", message=str(too_large))
             return AttemptRecord(self._capture(cell, number, started_ns, Ending.INPUT_ERROR, error))
@@ -87,6 +85,35 @@ class Attempts:
         capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, heard)
         pcm, _ = whole_samples(piece for _, piece in record.reply_pieces)
         return AttemptRecord(capture, tuple(session.log), pcm)
+
+    async def preflight(self, cell: Cell, number: int, key: str | None) -> AttemptRecord | None:
+        """Open and set up a session as for `cell`, and close it: nothing is said and no answer is asked for.
+
+        None when the session became ready, else the record of an attempt that ended there.
+        """
+        started_ns = self._clock.now_ns()
+        session = self._session(key)
+        try:
+            await session.open(cell.setup, self._config.limits.setup_s)
+        except (SessionError, SettingsError) as failed:
+            return self._never_ready(cell, number, started_ns, session, failed)
+        finally:
+            await session.close()
+        return None
+
+    def _session(self, key: str | None) -> Session:
+        client = self._dialect.client(replace(self._settings, api_key=key))
+        return Session(client, self._transport(), self._clock)
+
+    def _never_ready(
+        self, cell: Cell, number: int, started_ns: int, session: Session, failed: SessionError | SettingsError
+    ) -> AttemptRecord:
+        """The record of an attempt whose session never became ready."""
+        if isinstance(failed, SettingsError):
+            ending, error = Ending.CONFIGURATION_ERROR, ErrorInfo(kind="refused", code="settings", message=str(failed))
+        else:
+            ending, error = _typed(failed.event)
+        return AttemptRecord(self._capture(cell, number, started_ns, ending, error, session), tuple(session.log))
 
     def _transport(self) -> Transport:
         if isinstance(self._dialect, OwnTransport):
@@ -100,7 +127,7 @@ class Attempts:
         if cell.text is not None:
             return TextTurn(cell.text)
         assert cell.clip is not None, "a cell without text has a clip"
-        key = cell.clip.pcm_sha256
+        key = (cell.clip.pcm_sha256, cell.clip.source_rate_hz)
         encoded = self._encoded.get(key)
         if encoded is None:
             rate_hz = cell.setup.input_rate_hz

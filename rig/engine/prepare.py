@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,9 @@ from adapters import registry
 from adapters.dialect import OwnTransport, SettingsError, Setup, TargetSettings
 from rig.bank.loader import load_bank
 from rig.bank.models import Bank
-from rig.config import ConfigError, ResolvedConfig, TargetConfig
+from rig.config import ConfigError, Price, ResolvedConfig, TargetConfig
 from rig.engine.clips import prepare_clips
+from rig.engine.costs import known_prices
 from rig.engine.plan import Plan, Target, chosen_items, plan, turn_control_of
 
 
@@ -23,11 +24,13 @@ class Prepared:
     bank: Bank
     targets: tuple[Target, ...]
     plan: Plan
+    prices: Mapping[str, Price]
+    """By target, where known."""
     input_errors: tuple[str, ...]
     """Clips that cannot be played, one line each; their cells are counted and never scored."""
 
     def settings(self, target: TargetConfig, base_url: str | None) -> TargetSettings:
-        """The target as its dialect needs it; `base_url` is where an embedded agent listens, if it is one."""
+        """The target as its dialect needs it, with its first key; `base_url`: where an embedded agent listens."""
         return target_settings(self.resolved, target, base_url)
 
 
@@ -41,6 +44,17 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
     config = resolved.config
     bank = load_bank(bank_location(resolved), config.engine)
     targets, problems = _targets(resolved)
+    prices = {
+        target.name: price
+        for target in config.targets
+        if (price := target.price or known_prices().get(target.model)) is not None
+    }
+    if config.max_cost is not None:
+        problems += [
+            f"targets ({target.name}): max_cost needs its price; add `price:` to the target"
+            for target in config.targets
+            if resolved.keys[target.name] and target.name not in prices
+        ]
     try:
         items = chosen_items(bank, config.items)
     except ValueError as error:
@@ -53,6 +67,7 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
         bank=bank,
         targets=tuple(targets),
         plan=plan(config, bank, targets, clips, errors),
+        prices=prices,
         input_errors=tuple(errors.values()),
     )
 
@@ -65,7 +80,8 @@ def bank_location(resolved: ResolvedConfig) -> str | Path:
 
 def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: str | None) -> TargetSettings:
     """The target as its dialect needs it."""
-    return TargetSettings(target.model, base_url or target.base_url, resolved.keys.get(target.name), target.settings)
+    key = next(iter(resolved.keys[target.name].values()), None)
+    return TargetSettings(target.model, base_url or target.base_url, key, target.settings)
 
 
 def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:

@@ -21,9 +21,11 @@ from captures.scrub import Scrubber
 from captures.writer import CaptureWriter
 from rig.agents.fleet import fleet
 from rig.engine.attempt import Attempts
+from rig.engine.costs import Spending
+from rig.engine.keys import KeyPool, RequestRate
 from rig.engine.plan import Cell
 from rig.engine.prepare import Prepared, bank_location
-from rig.engine.runner import Observer, Runner, TargetOutcome
+from rig.engine.runner import Observer, Runner, TargetAccess, TargetOutcome
 from rig.scoring.digest import bank_digest
 from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
@@ -44,6 +46,7 @@ class RunResult:
     """Finished captures in the folder that this config no longer asks for."""
     notes: tuple[str, ...]
     """What was mended in the folder, one line each."""
+    spending: Spending
 
     @property
     def complete(self) -> bool:
@@ -60,6 +63,8 @@ class Remaining:
     foreign: int
     attempts: Mapping[str, int]
     """Attempts on disk by cell identity."""
+    captures: tuple[Capture, ...]
+    """All attempts on disk."""
 
 
 def open_folder(prepared: Prepared, path: Path, scrubber: Scrubber) -> RunFolder:
@@ -85,6 +90,7 @@ def remaining(prepared: Prepared, folder: RunFolder) -> Remaining:
         finished=len(planned & done),
         foreign=len(done - planned),
         attempts=Counter(capture.identity for capture in captures),
+        captures=tuple(captures),
     )
 
 
@@ -104,16 +110,21 @@ async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubbe
         names = {cell.target for cell in left.cells}
         targets = [target for target in prepared.targets if target.name in names]
         async with _embedded(prepared, names, folder.logs_path) as addresses:
-            attempts = {
-                target.name: Attempts(
-                    config, target, prepared.settings(target.config, addresses.get(target.name)), clock, ticker
+            access = {
+                target.name: TargetAccess(
+                    Attempts(
+                        config, target, prepared.settings(target.config, addresses.get(target.name)), clock, ticker
+                    ),
+                    KeyPool(prepared.resolved.keys[target.name], target.config.sessions_per_key),
+                    RequestRate(target.config.requests_per_minute),
                 )
                 for target in targets
             }
-            runner = Runner(config, attempts, writer, observer, left.attempts)
+            spending = Spending(prepared.prices, config.max_cost, left.captures)
+            runner = Runner(config, access, writer, observer, left.attempts, spending)
             with no_full_collections():
                 outcomes = await runner.run(targets, left.cells)
-    return RunResult(folder.path, outcomes, left.finished, left.foreign, tuple(writer.notes))
+    return RunResult(folder.path, outcomes, left.finished, left.foreign, tuple(writer.notes), spending)
 
 
 @asynccontextmanager

@@ -14,6 +14,8 @@ from captures.capture import Capture, Ending, ErrorInfo
 from captures.writer import AttemptRecord, CaptureWriter
 from rig.config import Config
 from rig.engine.attempt import Attempts
+from rig.engine.costs import Spending
+from rig.engine.keys import Key, KeyPool, RequestRate
 from rig.engine.plan import Cell, Target
 
 _LONGEST_WAIT_S = 60.0
@@ -51,24 +53,43 @@ class TargetOutcome:
     stopped: ErrorInfo | None = None
 
 
+class Attempt(Protocol):
+    """`Attempts.make` or `Attempts.preflight`."""
+
+    async def __call__(self, cell: Cell, number: int, key: str | None, /) -> AttemptRecord | None:
+        """One try; None only from a preflight that passed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAccess:
+    """How one target is reached, and how often."""
+
+    attempts: Attempts
+    keys: KeyPool
+    rate: RequestRate
+
+
 class Runner:
     """Runs the given cells. Create, then `run` once."""
 
     def __init__(
         self,
         config: Config,
-        attempts: Mapping[str, Attempts],
+        access: Mapping[str, TargetAccess],
         writer: CaptureWriter,
         observer: Observer,
         earlier_attempts: Mapping[str, int],
+        spending: Spending,
         rng: random.Random | None = None,
     ) -> None:
         """`earlier_attempts` counts the attempts already on disk by cell identity; numbering goes on from there."""
         self._config = config
-        self._attempts = attempts
+        self._access = access
         self._writer = writer
         self._observer = observer
-        self._earlier = earlier_attempts
+        self._attempts_so_far = Counter(earlier_attempts)
+        self._spending = spending
         self._rng = rng or random.Random()
         self._sessions = anyio.CapacityLimiter(config.max_sessions)
         self.outcomes: dict[str, TargetOutcome] = {}
@@ -87,6 +108,12 @@ class Runner:
         return self.outcomes
 
     async def _run_target(self, target: Target, cells: list[Cell]) -> None:
+        if self._config.preflight and target.capabilities.streams_audio:
+            refused = await self._until_settled(cells[0], self._access[target.name].attempts.preflight)
+            if refused is not None:
+                self._count(refused)
+                self._stop(target.name, refused.error or ErrorInfo(kind="preflight", code="preflight", message=""))
+                return
         workers = min(target.config.concurrency or self._config.concurrency, len(cells))
         todo = iter(cells)
         with anyio.CancelScope() as scope:
@@ -96,27 +123,31 @@ class Runner:
 
     async def _work(self, todo: Iterator[Cell], scope: anyio.CancelScope) -> None:
         for cell in todo:
-            capture = await self._run_cell(cell)
-            outcome = self.outcomes[cell.target]
-            outcome.endings[capture.ending] += 1
-            outcome.finished += capture.finished
-            outcome.unfinished -= capture.finished
+            if self._spending.reached:
+                self._stop(cell.target, _ceiling(self._spending))
+                return
+            capture = await self._until_settled(cell, self._access[cell.target].attempts.make)
+            assert capture is not None, "an attempt always leaves a capture"
+            self._count(capture)
             error = capture.error
             if error is not None and (capture.ending is Ending.CONFIGURATION_ERROR or error.kind in _STOPS_TARGET):
-                if outcome.stopped is None:
-                    outcome.stopped = error
-                    self._observer.target_stopped(cell.target, error)
+                self._stop(cell.target, error)
                 scope.cancel()
                 return
 
-    async def _run_cell(self, cell: Cell) -> Capture:
-        """Attempt a cell until it is finished or no further try helps; the last attempt's capture."""
-        tries = failures = 0
+    async def _until_settled(self, cell: Cell, make: Attempt) -> Capture | None:
+        """Attempt a cell until it is finished or no further try helps; the last capture (None: a preflight passed)."""
+        failures = quota_waits = 0
         asked_again = False
+        access = self._access[cell.target]
         while True:
-            tries += 1
-            async with self._sessions:
-                record = await self._attempts[cell.target].make(cell, self._earlier.get(cell.identity, 0) + tries)
+            await access.rate.wait_turn()
+            async with self._sessions, access.keys.lease() as key:
+                number = self._attempts_so_far[cell.identity] + 1
+                record = await make(cell, number, key.value)
+            if record is None:
+                return None
+            self._attempts_so_far[cell.identity] = number
             capture = record.capture
             wait_s: float | None = None
             if capture.ending is Ending.NO_ANSWER and not asked_again:
@@ -127,20 +158,51 @@ class Runner:
                 failures += 1
                 if failures < self._config.limits.attempts:
                     wait_s = self._backoff_s(failures, capture.error)
-            await self._put(cell, record)
+            elif capture.error is not None and capture.error.kind == "quota":
+                wait_s = self._quota_wait_s(access.keys, key, capture.error, quota_waits)
+                quota_waits += 1
+            await self._put(record)
+            self._observer.attempt_ended(cell, capture)
             if wait_s is None:
                 return capture
             if capture.error is not None:
                 self._observer.waits(cell, capture.error, wait_s)
             await anyio.sleep(wait_s)
 
-    async def _put(self, cell: Cell, record: AttemptRecord) -> None:
-        self.outcomes[cell.target].attempts += 1
+    def _quota_wait_s(self, keys: KeyPool, key: Key, error: ErrorInfo, waits: int) -> float | None:
+        """0 where another key has quota; what the peer asks for, once, where that is bearable; else None."""
+        if keys.left > 1:
+            keys.mark_used_up(key)
+            return 0.0
+        asked_s = error.retry_after_s
+        if asked_s is not None and asked_s <= self._config.limits.quota_wait_s and waits == 0:
+            return asked_s
+        return None
+
+    def _count(self, capture: Capture) -> None:
+        outcome = self.outcomes[capture.target]
+        outcome.endings[capture.ending] += 1
+        outcome.finished += capture.finished
+        outcome.unfinished -= capture.finished
+
+    def _stop(self, target: str, error: ErrorInfo) -> None:
+        outcome = self.outcomes[target]
+        if outcome.stopped is None:
+            outcome.stopped = error
+            self._observer.target_stopped(target, error)
+
+    async def _put(self, record: AttemptRecord) -> None:
+        self.outcomes[record.capture.target].attempts += 1
+        self._spending.add(record.capture)
         await self._writer.put(record)
-        self._observer.attempt_ended(cell, record.capture)
 
     def _backoff_s(self, failures: int, error: ErrorInfo) -> float:
         """Doubling, with full jitter above half, never shorter than the peer asked for (bounded)."""
         longest: float = self._config.limits.backoff_s * 2.0 ** (failures - 1)
         wait_s = longest * self._rng.uniform(0.5, 1.0)
         return min(max(wait_s, error.retry_after_s or 0.0), _LONGEST_WAIT_S)
+
+
+def _ceiling(spending: Spending) -> ErrorInfo:
+    message = f"the spend ceiling is reached: about {spending.spent:.2f} USD so far; raise --max-cost to go on"
+    return ErrorInfo(kind="spend_ceiling", code="max_cost", message=message)

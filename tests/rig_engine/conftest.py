@@ -110,7 +110,7 @@ class Rig:
         self.folder = folder
 
     def config(self, url: str, **changes: Any) -> dict[str, Any]:
-        """One realtime target `agent` at `url`, audio of `./bank`, one session at a time, quick limits."""
+        """One realtime target `agent` at `url`, audio of `./bank`, one session at a time, quick limits, no preflight."""
         target = {"name": "agent", "adapter": "openai_realtime", "model": "m", "base_url": url}
         target |= changes.pop("target", {})
         limits = {"setup_s": 5, "turn_s": 5, "backoff_s": 0.02} | changes.pop("limits", {})
@@ -120,6 +120,7 @@ class Rig:
             "conditions": ["audio"],
             "concurrency": 1,
             "limits": limits,
+            "preflight": False,
             "targets": [target],
         } | changes
 
