@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from adapters.dialect import Setup
 from captures.frames import InFrame, OutFrame
@@ -101,4 +101,32 @@ class ServerDialect(Protocol):
 
     def failure(self, code: str, message: str) -> Sequence[OutFrame]:
         """The frames of an answer that failed on the vendor's side."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """A client's request to connect, before the upgrade."""
+
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """Names in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A handshake refused, as the vendor does it."""
+
+    status: int
+    body: bytes
+    """The vendor's explanation, JSON."""
+
+
+@runtime_checkable
+class ChecksHandshake(Protocol):
+    """A server half that looks at the handshake before it opens; called before `greeting`."""
+
+    def denied(self, handshake: Handshake) -> Denied | None:
+        """The refusal, or None."""
         ...

@@ -98,6 +98,11 @@ class Answers:
         self._owes_request = False
         self._open_calls.clear()
 
+    @property
+    def awaited(self) -> bool:
+        """An answer was asked for and has not begun."""
+        return self.invited and not self.running and not self.finished
+
     def result_given(self, call_id: str) -> bool:
         """A call was answered. True when the request to go on is due now."""
         self._open_calls.discard(call_id)

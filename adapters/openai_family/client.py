@@ -70,6 +70,7 @@ class RealtimeClient:
         self._endpoint = Endpoint(url, profile.headers(target, settings), label)
         self._secrets = _secrets(self._endpoint, target)
         self._session_of: Callable[[Setup], JsonObject] = lambda setup: profile.session(settings, setup)
+        self._check: Callable[[Setup], None] = lambda setup: profile.check(target, settings, setup)
         self.capabilities = profile.capabilities(settings)
         self._profile: ClientProfile[Any] = profile
         self._messages = profile.messages
@@ -106,8 +107,9 @@ class RealtimeClient:
         """`session.update`, at once: not every server sends `session.created` first.
 
         Raises:
-            SettingsError: turn control that the API does not have.
+            SettingsError: turn control that the API does not have, or tools that it could not call.
         """
+        self._check(setup)
         self._sent_session = self._session_of(setup)
         self._setup = setup
         self._answers.invited = setup.turn_control.mode is not TurnMode.MANUAL
@@ -184,8 +186,8 @@ class RealtimeClient:
         return [self._messages.cancel_response(self._answers.running_id)]
 
     def truncate(self, audio_ms: int) -> Sequence[OutFrame]:
-        """`conversation.item.truncate` of the item spoken last; nothing when none was spoken."""
-        if self._answers.speaking is None:
+        """`conversation.item.truncate` of the item spoken last; nothing when none was spoken, or the API has none."""
+        if self._answers.speaking is None or not self._profile.truncates:
             return ()
         item_id, content_index = self._answers.speaking
         return [self._messages.truncate_item(item_id, content_index, audio_ms)]
@@ -280,10 +282,18 @@ class RealtimeClient:
         if code in codes.commit_empty:
             heard = self._committed or not self._manual or self._answers.running
             return [Warned(code, message) if heard else Failed(FailureKind.PROTOCOL, code, message)]
-        if text_of(error, "event_id") in self._asked:
+        if self._is_of_our_request(text_of(error, "event_id")):
             kind = FailureKind.TRANSIENT if family == "server_error" else FailureKind.PROTOCOL
             return [Failed(kind, code, message)]
         return [Warned(code, message)]
+
+    def _is_of_our_request(self, event_id: str | None) -> bool:
+        """True when an error means that the answer we asked for will not come."""
+        if self._profile.commit_may_answer and self._answers.running:
+            return False
+        if event_id is None and not self._profile.errors_name_event:
+            return bool(self._asked) and self._answers.awaited
+        return event_id in self._asked
 
     def _on_committed(self, event: JsonObject) -> list[Event]:
         self._committed = True

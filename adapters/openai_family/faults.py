@@ -33,6 +33,8 @@ class FaultCodes:
     )
     rate: frozenset[str] = frozenset({"rate_limit_exceeded"})
     expired: frozenset[str] = frozenset({"session_expired"})
+    expired_words: tuple[str, ...] = ()
+    """Parts of an explanation (lower case) by which a close is a planned end, whatever its code."""
     benign: frozenset[str] = frozenset({"conversation_already_has_active_response", "response_cancel_not_active"})
     """Races between what we asked and what the server had already done; nothing is lost."""
     benign_words: tuple[str, ...] = ()
@@ -49,6 +51,10 @@ class FaultCodes:
         """The first code with a meaning that a text holds."""
         known = sorted(self.quota | self.refusal | self.rate | self.expired)
         return next((code for code in known if code.lower() in text.lower()), None)
+
+    def names_expiry(self, text: str) -> bool:
+        """True when an explanation speaks of a planned end."""
+        return any(word in text.lower() for word in self.expired_words)
 
     def names_quota(self, text: str) -> bool:
         """True when an explanation speaks of a used-up quota."""
@@ -83,13 +89,16 @@ def fault_of_code(codes: FaultCodes, code: str, message: str, where: str = "") -
 def fault_of_connect(codes: FaultCodes, error: TransportError, label: str) -> Refused | Failed:
     """What a refused or failed handshake means, by HTTP status and the explanation in the body."""
     host = urlsplit(label).netloc
-    explained = object_of(decode(error.body.encode(errors="replace")) or {}, "error")
+    body = decode(error.body.encode(errors="replace")) or {}
+    explained = object_of(body, "error") or body
     vendor_code = brief(text_of(explained, "code") or text_of(explained, "type") or "", 100)
     status = error.status
     if status is None:
         kind = FailureKind.PROTOCOL if error.code == "message_too_big" else FailureKind.TRANSIENT
         return Failed(kind, error.code, brief(str(error)), error.retry_after_s)
     code = f"http_{status}"
+    if vendor_code in codes.quota and status != 429:
+        return Failed(FailureKind.QUOTA, vendor_code, f"{host} refused the connection with HTTP {status}")
     if status in (401, 403):
         # The vendor's own sentence may repeat parts of the key: its code says enough.
         return Refused(code, f"the key was refused by {host}" + (f" ({vendor_code})" if vendor_code else ""))
@@ -119,6 +128,8 @@ def fault_of_close(codes: FaultCodes, closed: ClosedBy, ready: bool) -> Refused 
         return fault
     if codes.names_quota(reason):
         return Failed(FailureKind.QUOTA, code, message)
+    if codes.names_expiry(reason):
+        return Failed(FailureKind.TRANSIENT, code, message)
     if closed.code is not None and (closed.code in _FAULT_CLOSES or 4000 <= closed.code <= 4999):
         # The same settings would be refused again; a fault in the middle of a turn concerns this cell alone.
         return Failed(FailureKind.PROTOCOL, code, message) if ready else Refused(code, message)

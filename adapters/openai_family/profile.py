@@ -15,8 +15,9 @@ from pydantic import Field
 from adapters.dialect import Capabilities, SettingsError, Setup, TargetSettings, ToolSpec
 from adapters.foreign_json import JsonObject
 from adapters.openai_family.faults import FaultCodes
-from adapters.openai_family.rules import Complaint, SessionView
+from adapters.openai_family.rules import AnswerAsked, Complaint, SessionView
 from adapters.openai_family.wire import Messages
+from adapters.server import Denied, Handshake
 from adapters.target_settings import HeaderText, StrictSettings, bearer_headers
 
 
@@ -111,6 +112,15 @@ class ClientProfile(Generic[S]):
     """More server events that say nothing the rig measures."""
     created_may_confirm: bool = False
     """True where the confirmation of the settings may come as a second `session.created`."""
+    check: Callable[[TargetSettings, S, Setup], None] = lambda target, settings, setup: None
+    """Raises `SettingsError` for a setup that the target could not serve, e.g. tools for a model that never calls."""
+    truncates: bool = True
+    """False where there is no `conversation.item.truncate`."""
+    errors_name_event: bool = True
+    """False where an `error` does not say which message of ours it is about: one that comes while an answer is
+    awaited then ends the turn, for nothing else would."""
+    commit_may_answer: bool = False
+    """True where a commit may start the answer by itself: our request for it is then refused, and nothing is lost."""
     messages: Messages = field(default_factory=Messages)
     unwrap: Callable[[JsonObject], JsonObject] = lambda message: message
     """The family's event in a received message, for routes that wrap it."""
@@ -160,6 +170,13 @@ class ServerProfile:
     min_commit_s: float = 0.1
     """A shorter commit is answered with `input_audio_buffer_commit_empty`."""
     truncates: bool = True
+    """False where there is no `conversation.item.truncate`."""
+    refuses_answer: Callable[[AnswerAsked], Complaint | None] = lambda asked: None
+    """What the vendor has against an answer that `response.create` asks for."""
+    one_result_per_call: bool = False
+    """True where a second result of a call is refused (`duplicate_call_output`)."""
+    denied: Callable[[Handshake], Denied | None] = lambda handshake: None
+    """Looks at the handshake, as far as the emulators do: keys are not checked, for they have none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,19 @@ class SessionView:
     """None: turns end by commit alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerAsked:
+    """The state in which `response.create` came."""
+
+    session: JsonObject
+    response: JsonObject
+    """What the message itself says; empty when it says nothing."""
+    has_history: bool
+    """The conversation has an item."""
+    speaking: bool
+    """The server's own detection hears the caller."""
+
+
 class ServerVad(Wire):
     """`turn_detection` by level."""
 

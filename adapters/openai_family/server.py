@@ -15,12 +15,14 @@ from adapters.foreign_json import JsonObject, brief, decode, int_of, list_of, ob
 from adapters.openai_family import wire
 from adapters.openai_family.profile import ServerProfile
 from adapters.openai_family.reply_events import Answer, estimated_usage, output_events
-from adapters.openai_family.rules import Complaint, Detection
+from adapters.openai_family.rules import AnswerAsked, Complaint, Detection
 from adapters.openai_family.vad import LevelDetector
 from adapters.server import (
     AnswerCancelled,
     AnswerWanted,
     AudioGiven,
+    Denied,
+    Handshake,
     Intent,
     Reply,
     ServerStep,
@@ -56,6 +58,7 @@ class RealtimeServer:
         """Milliseconds of audio in the agent's spoken items."""
         self._last_item_id: str | None = None
         self._call_ids: set[str] = set()
+        self._answered_calls: set[str] = set()
         self._running: Answer | None = None
         self._words: list[str] = []
         """The caller's text since the last answer."""
@@ -72,6 +75,10 @@ class RealtimeServer:
             "response.create": self._on_response_create,
             "response.cancel": self._on_response_cancel,
         }
+
+    def denied(self, handshake: Handshake) -> Denied | None:
+        """See `ChecksHandshake`."""
+        return self._profile.denied(handshake)
 
     def greeting(self, query: Mapping[str, str]) -> Sequence[OutFrame]:
         """`session.created`, with the model of the query, and what else the vendor opens with."""
@@ -281,6 +288,9 @@ class RealtimeServer:
                 return Complaint(
                     "missing_required_parameter", "Missing required parameter: 'item.output'.", "item.output"
                 )
+            if call_id in self._answered_calls and self._profile.one_result_per_call:
+                return Complaint("duplicate_call_output", "Duplicate function call output", "item.call_id")
+            self._answered_calls.add(call_id)
             intents.append(ToolResultGiven(call_id, output))
         elif kind == "function_call":
             if text_of(given, "name") is None or text_of(given, "arguments") is None:
@@ -319,6 +329,10 @@ class RealtimeServer:
             return session
         words = self._words
         given = change if isinstance(change, dict) else {}
+        speaking = self._view.detection is not None and self._detector.speaking
+        asked = AnswerAsked(session, given, bool(self._items), speaking)
+        if (complaint := self._profile.refuses_answer(asked)) is not None:
+            return complaint
         if given.get("input") is not None:
             contents = [self._content_of(item) for item in list_of(given, "input") if text_of(item, "role") == "user"]
             words = [content for content in contents if isinstance(content, str)]
