@@ -9,7 +9,13 @@ from adapters.dialect import DialectInfo
 
 _FOLDERS: dict[str, str] = {
     "openai_realtime": "adapters.openai_realtime",
+    "openai_realtime_beta": "adapters.openai_realtime_beta",
+    "azure_realtime": "adapters.azure_realtime",
+    "azure_realtime_preview": "adapters.azure_realtime_preview",
+    "xai_realtime": "adapters.xai_realtime",
+    "vercel_gateway": "adapters.vercel_gateway",
     "gemini_live": "adapters.gemini_live",
+    "openai_live": "adapters.openai_live",
     "rig_socket": "adapters.rig_socket",
     "chat_audio": "adapters.chat_audio",
 }

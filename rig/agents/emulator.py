@@ -21,6 +21,7 @@ import anyio
 from aiohttp import ClientError, WSMsgType, web
 
 from adapters import registry
+from adapters.server import ChecksHandshake, Handshake, ServerDialect
 from captures.frames import OutFrame
 from rig.agents import brain_wire, children, parent
 from rig.agents.agent import AGENT_NAMES, EmbeddedAgent
@@ -46,6 +47,12 @@ class Route:
 
 ROUTES: dict[str, Route] = {
     "openai_realtime": Route(("/v1/realtime",), "/v1/realtime"),
+    "openai_live": Route(("/v1/live/sessions",), "/v1/live/sessions"),
+    "openai_realtime_beta": Route(("/v1/realtime",), "/v1/realtime"),
+    "azure_realtime": Route(("/openai/v1/realtime",), "/openai/v1/realtime"),
+    "azure_realtime_preview": Route(("/openai/realtime",), "/openai/realtime"),
+    "xai_realtime": Route(("/v1/realtime",), "/v1/realtime"),
+    "vercel_gateway": Route(("/v4/ai/realtime-model",), "/v4/ai/realtime-model"),
     "rig_socket": Route(("/", "/agent"), "/"),
     "chat_audio": Route(("/v1/chat/completions",), "/v1", websocket=False),
     "gemini_live": Route(
@@ -135,21 +142,26 @@ class _Endpoint:
         if len(self._sessions) >= MAX_SESSIONS:
             raise web.HTTPServiceUnavailable(text=f"{MAX_SESSIONS} sessions are open")
 
-    async def websocket(self, request: web.Request) -> web.WebSocketResponse:
+    async def websocket(self, request: web.Request) -> web.StreamResponse:
         """One conversation over one WebSocket."""
         self._refuse_when_full()
         response = web.WebSocketResponse(compress=False, max_msg_size=MAX_MESSAGE_BYTES, timeout=_CLOSE_TIMEOUT_S)
         if request.transport is not None and (plain := request.transport.get_extra_info("socket")) is not None:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        dialect = self._dialect.server()
+        if isinstance(dialect, ChecksHandshake):
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            denied = dialect.denied(Handshake(request.path, dict(request.query), headers))
+            if denied is not None:
+                return web.Response(status=denied.status, body=denied.body, content_type="application/json")
         with self._session():
             await response.prepare(request)
-            await self._converse(request, response)
+            await self._converse(dialect, request, response)
         if not response.closed:
             await response.close(code=1001, message=b"server stops")
         return response
 
-    async def _converse(self, request: web.Request, response: web.WebSocketResponse) -> None:
-        dialect = self._dialect.server()
+    async def _converse(self, dialect: ServerDialect, request: web.Request, response: web.WebSocketResponse) -> None:
         async with anyio.create_task_group() as tasks:
 
             async def send(frame: OutFrame) -> None:
