@@ -54,6 +54,8 @@ class Capabilities:
     """Shortest caller audio that may be committed; shorter clips are padded with silence."""
     max_input_bytes: int | None = None
     """Largest request body, where the dialect posts one."""
+    ready_grace_s: float | None = None
+    """Set where the peer may never confirm its settings: once it has opened, this long without an error is enough."""
 
 
 @dataclass(frozen=True, slots=True)

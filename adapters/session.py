@@ -6,6 +6,7 @@ one frame that the dialect makes at commit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import anyio
@@ -69,6 +70,12 @@ class Session:
                 self.send(self.dialect.open(setup))
                 if not self.dialect.capabilities.streams_audio:
                     self._take(self.marks[Mark.CONNECT_END], SessionReady())
+            grace_s = self.dialect.capabilities.ready_grace_s
+            with anyio.move_on_after(math.inf if grace_s is None else grace_s) as grace:
+                while self.ready is None and self.failure is None:
+                    await self.wait_change()
+            if grace.cancelled_caught and any(frame.direction is Direction.RECEIVED for frame in self.log):
+                self._take(self.clock.now_ns(), SessionReady(echoed={"note": f"not confirmed within {grace_s:g} s"}))
             while self.ready is None and self.failure is None:
                 await self.wait_change()
         if scope.cancelled_caught:

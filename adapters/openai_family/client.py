@@ -257,7 +257,8 @@ class RealtimeClient:
         if offered and "tools" not in session:
             events.append(Warned("tools_not_echoed", "the confirmed settings do not say which tools are known"))
         places = self._profile.places
-        if turn_detection_differs(self._sent_session, session, places.get("turn_detection", ("turn_detection",))):
+        path = places.get("turn_detection")
+        if path is not None and turn_detection_differs(self._sent_session, session, path):
             events.append(Warned("turn_detection_differs", "the confirmed settings end turns in another mode"))
         self._ready = True
         session_id = text_of(session, "id") or self._session_id

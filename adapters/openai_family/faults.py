@@ -41,6 +41,10 @@ class FaultCodes:
     """Parts of messages (lower case) that say the same, where codes differ."""
     quota_words: tuple[str, ...] = ("quota", "billing")
     """Parts of an explanation (lower case) by which a refused or closed connection is one of quota."""
+    error_quota_words: tuple[str, ...] = ()
+    """Parts of an error's message (lower case) that mean a used-up quota, where codes do not tell."""
+    error_rate_words: tuple[str, ...] = ()
+    """The same for a limit that waiting helps with."""
     commit_empty: frozenset[str] = frozenset({"input_audio_buffer_commit_empty"})
 
     def is_benign(self, code: str, message: str) -> bool:
@@ -83,6 +87,10 @@ def fault_of_code(codes: FaultCodes, code: str, message: str, where: str = "") -
         return Failed(FailureKind.RATE_LIMIT, code, message, retry_after_s(message))
     if code in codes.expired:
         return Failed(FailureKind.TRANSIENT, code, message)
+    if any(word in message.lower() for word in codes.error_rate_words):
+        return Failed(FailureKind.RATE_LIMIT, code, message, retry_after_s(message))
+    if any(word in message.lower() for word in codes.error_quota_words):
+        return Failed(FailureKind.QUOTA, code, message)
     return None
 
 
