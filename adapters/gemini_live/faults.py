@@ -26,13 +26,16 @@ _FAULT_CLOSES: Final = frozenset({1002, 1003, 1007, 1008, 1009, 1010})
 _DELAY: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")
 
 
-def fault_of_reason(code: str, message: str) -> Refused | Failed | None:
-    """The fault that a reason names, wherever it comes up; None when it names none of these."""
+def fault_of_reason(code: str, message: str, *, ready: bool) -> Refused | Failed | None:
+    """The fault that a reason names; None when it names none of these.
+
+    A model that was taken (`ready`) is never at fault: 1008 "not enabled" then is a glitch (google/adk-python#4679).
+    """
     if _QUOTA.search(message):
         return Failed(FailureKind.QUOTA, code, message)
     if _RATE.search(message):
         return Failed(FailureKind.RATE_LIMIT, code, message)
-    if _KEY.search(message) or _MODEL.search(message):
+    if _KEY.search(message) or (not ready and _MODEL.search(message)):
         return Refused(code, message)
     return None
 
@@ -48,11 +51,15 @@ def fault_of_close(closed: ClosedBy, *, ready: bool, leaving: bool, secrets: Ite
     message = f"connection closed ({shown})" + (f": {reason}" if reason else "")
     if leaving:
         return Failed(FailureKind.TRANSIENT, code, f"{message} (the session's time was up)")
-    if reason and (fault := fault_of_reason(code, message)) is not None:
+    if reason and (fault := fault_of_reason(code, message, ready=ready)) is not None:
         return fault
     if closed.code is not None and (closed.code in _FAULT_CLOSES or 4000 <= closed.code <= 4999):
         # The same setup would be refused again; a fault in the middle of a turn concerns this cell alone.
-        return Failed(FailureKind.PROTOCOL, code, message) if ready else Refused(code, message)
+        if not ready:
+            return Refused(code, message)
+        # 1008 came and went by itself while audio flowed (autonomous-ai/autonomous-os#237): another try may pass.
+        kind = FailureKind.TRANSIENT if closed.code == 1008 else FailureKind.PROTOCOL
+        return Failed(kind, code, message)
     return Failed(FailureKind.TRANSIENT, code, message)
 
 
@@ -83,7 +90,7 @@ def fault_of_error(error: JsonObject, *, ready: bool, secrets: Iterable[str]) ->
     number = int_of(error, "code")
     code = brief(text_of(error, "status") or ("error" if number is None else str(number)), 100)
     message = brief(masked(text_of(error, "message") or "no explanation given", secrets))
-    if (fault := fault_of_reason(code, f"{code}: {message}")) is not None:
+    if (fault := fault_of_reason(code, f"{code}: {message}", ready=ready)) is not None:
         return fault
     if not ready and code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "400", "404"):
         return Refused(code, message)

@@ -132,11 +132,8 @@ class _Translator:
         types, enum = self._types_and_enum(given, path)
         if "null" in types and len(types) > 1:
             types, nullable = [kind for kind in types if kind != "null"], True
-        if len(types) > 1:
-            branches = [self._narrowed(given, kind, enum) for kind in types]
-            if enum is not None:
-                branches = [branch for branch in branches if branch["enum"]]
-            return self._any_of(branches, nullable, path, inlined)
+        if len(types) > 1 and enum is None:
+            return self._any_of([_narrowed(given, kind) for kind in types], nullable, path, inlined)
         return self._plain(given, types[0], enum, nullable, path, inlined)
 
     # --- what a schema says
@@ -234,11 +231,9 @@ class _Translator:
         values: dict[str, Any] = {}
         for _, undo in branches:
             values |= undo.values
-        strings = [schema for schema, _ in branches if schema.get("type") == "STRING"]
-        own = {name for schema in strings for name in schema.get("enum", ())}
-        numbers_alone = all(set(undo.values) == set(schema.get("enum", ())) for schema, undo in branches if undo.values)
-        free = any("enum" not in schema for schema in strings)
-        clash = values and (free or not numbers_alone or own != set(values))
+        strings = [(schema, undo) for schema, undo in branches if schema.get("type") == "STRING"]
+        words = {name for schema, undo in strings for name in schema.get("enum", ()) if name not in undo.values}
+        clash = values and (words & set(values) or any("enum" not in schema for schema, _ in strings))
         nested = [(schema, undo) for schema, undo in branches if undo.properties or undo.items]
         kinds = [schema.get("type") for schema, _ in branches]
         if clash or any(kinds.count(schema["type"]) > 1 for schema, _ in nested if "type" in schema):
@@ -247,18 +242,6 @@ class _Translator:
         for _, undo in nested:
             merged = Undo(values, undo.properties or merged.properties, undo.items or merged.items)
         return merged
-
-    def _narrowed(self, given: JsonObject, kind: str, enum: list[Any] | None) -> JsonObject:
-        """`given` for values of one type alone."""
-        foreign = {keyword for keywords in _BY_TYPE.values() for keyword in keywords} - _BY_TYPE[kind]
-        structure = {"object": {"items"}, "array": {"properties", "required"}}.get(
-            kind, {"items", "properties", "required"}
-        )
-        left_out = foreign | structure | {"type", "enum", "const", "nullable", "default", "example"}
-        narrowed = {key: value for key, value in given.items() if key not in left_out} | {"type": kind}
-        if enum is not None:
-            narrowed["enum"] = [value for value in enum if _fits(value, kind)]
-        return narrowed
 
     def _plain(
         self,
@@ -299,7 +282,7 @@ class _Translator:
         if values:
             for keyword in _BY_TYPE["number"]:
                 shown.pop(keyword, None)
-            shown["type"] = "STRING"
+            shown["type"] = "STRING"  # also where the values are of several types
             shown |= {key: _as_name(shown[key]) for key in ("default", "example") if key in shown}
             self._changed(path, f"{', '.join(values)} shown as strings")
         return Undo(values)
@@ -333,6 +316,16 @@ class _Translator:
         return SettingsError(f"tool {brief(self._tool.name, 80)}: {brief(path, 300)}: {why}")
 
 
+def _narrowed(given: JsonObject, kind: str) -> JsonObject:
+    """`given` for values of one type alone."""
+    foreign = {keyword for keywords in _BY_TYPE.values() for keyword in keywords} - _BY_TYPE[kind]
+    structure = {"object": {"items"}, "array": {"properties", "required"}}.get(
+        kind, {"items", "properties", "required"}
+    )
+    left_out = foreign | structure | {"type", "nullable", "default", "example"}
+    return {key: value for key, value in given.items() if key not in left_out} | {"type": kind}
+
+
 def _close_bounds(given: JsonObject, shown: JsonObject) -> set[str]:
     """Open bounds of whole numbers as closed ones; the keywords that were read."""
     done: set[str] = set()
@@ -356,10 +349,6 @@ def _type_of(value: Any) -> str:
         (dict, "object"),
     )
     return next((name for kind, name in kinds if isinstance(value, kind)), "null")
-
-
-def _fits(value: Any, kind: str) -> bool:
-    return _type_of(value) == kind or (kind == "number" and _type_of(value) == "integer")
 
 
 def _as_name(value: Any) -> str:
