@@ -6,7 +6,8 @@ In `ServerStep.close` stands the HTTP status of a refusal, since a request has n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ import orjson
 from adapters.chat_audio import wav, wire
 from adapters.dialect import Setup, ToolSpec
 from adapters.foreign_json import JsonObject, decode, list_of, object_of, text_of
+from adapters.misbehaviour import without_end
 from adapters.server import AnswerWanted, AudioGiven, Intent, Reply, ServerStep, SetupGiven, ToolResultGiven
 from captures.frames import InFrame, OutFrame
 
@@ -24,8 +26,20 @@ class _BadRequestError(ValueError):
         self.param = param
 
 
+def _cut_arguments(frames: Iterable[OutFrame]) -> Iterator[OutFrame]:
+    """The arguments of every call stop half-way (`adapters.misbehaviour`)."""
+    for frame in frames:
+        body = decode(frame.payload) or {}
+        for choice in list_of(body, "choices"):
+            for call in list_of(object_of(choice, "message"), "tool_calls"):
+                call["function"]["arguments"] = without_end(call["function"]["arguments"])
+        yield OutFrame(wire.encode(body))
+
+
 class ChatAudioServer:
     """`ServerDialect` of file mode over chat.completions."""
+
+    answer_faults = MappingProxyType({"cut-arguments": _cut_arguments})
 
     def __init__(self) -> None:
         self._model = ""

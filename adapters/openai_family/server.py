@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final
 
 from adapters.foreign_json import JsonObject, brief, decode, int_of, list_of, object_of, text_of, too_deep
-from adapters.openai_family import wire
+from adapters.openai_family import misbehaviour, wire
 from adapters.openai_family.profile import ServerProfile
 from adapters.openai_family.reply_events import Answer, estimated_usage, output_events
 from adapters.openai_family.rules import AnswerAsked, Complaint, Detection
@@ -39,6 +39,8 @@ MAX_ITEMS: Final = 10_000
 
 class RealtimeServer:
     """`ServerDialect` of a member of the family, for one connection."""
+
+    answer_faults = misbehaviour.ANSWER_FAULTS
 
     def __init__(self, profile: ServerProfile) -> None:
         self._profile = profile

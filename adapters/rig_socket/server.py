@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import orjson
 
 from adapters.dialect import Setup, TurnMode
 from adapters.foreign_json import JsonObject, brief, decode, text_of
+from adapters.misbehaviour import without_end
 from adapters.rig_socket import wire
 from adapters.rig_socket.wire import ErrorKind, FromAgent, FromRig, SetupError, control
 from adapters.server import (
@@ -22,8 +26,21 @@ from captures.frames import InFrame, OutFrame
 _PIECE_MS = 100
 
 
+def _cut_arguments(frames: Iterable[OutFrame]) -> Iterator[OutFrame]:
+    """The arguments of every call as a string of JSON that stops half-way (`adapters.misbehaviour`)."""
+    for frame in frames:
+        fields = None if frame.binary else decode(frame.payload)
+        if fields is not None and text_of(fields, "type") == FromAgent.TOOL_CALL:
+            arguments = without_end(orjson.dumps(fields["arguments"]).decode())
+            yield OutFrame(orjson.dumps({**fields, "arguments": arguments}))
+        else:
+            yield frame
+
+
 class RigSocketServer:
     """`ServerDialect` of the rig socket for one connection."""
+
+    answer_faults = MappingProxyType({"cut-arguments": _cut_arguments})
 
     def __init__(self, agent: str = "rig emulator", output_rate_hz: int = wire.OUTPUT_RATE_HZ) -> None:
         self._agent = agent

@@ -16,23 +16,28 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 import anyio
-from aiohttp import ClientError, WSMsgType, web
+import orjson
+from aiohttp import WSMsgType, web
+from anyio.abc import TaskGroup
 
 from adapters import registry
+from adapters.dialect import DialectInfo
 from adapters.server import ChecksHandshake, Handshake, ServerDialect
-from captures.frames import OutFrame
-from rig.agents import brain_wire, children, parent
+from rig.agents import brain_wire, children, faults, parent
 from rig.agents.agent import AGENT_NAMES, EmbeddedAgent
 from rig.agents.brain_client import BrainClient, Ears
-from rig.agents.host_session import Agent, HostSession
+from rig.agents.faults import FaultError, FaultPlan, HttpRefusal, SessionFaults
+from rig.agents.host_session import Agent, HostSession, Line
+from rig.agents.lines import BodyLine, WebSocketLine, abort
+from rig.agents.send_stamps import SendStamps
 
 MAX_SESSIONS = 256
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _CLOSE_TIMEOUT_S = 2.0
-_MAX_REASON_BYTES = 123
-"""RFC 6455: a close frame holds 125 bytes, two of them the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,9 @@ ROUTES: dict[str, Route] = {
 }
 
 
+NO_PLAN = FaultPlan()
+
+
 class EmulatorError(RuntimeError):
     """An emulator cannot be started; one line that says why and what to do."""
 
@@ -80,15 +88,24 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
+    *,
+    plan: FaultPlan = NO_PLAN,
+    stamps: SendStamps | None = None,
 ) -> AsyncIterator[int]:
     """Serve an agent in a dialect while the context lasts; gives the port (a free one for `port` 0).
 
-    Over TLS with an `ssl_context`. Raises EmulatorError when there is no such dialect or the port cannot be had.
+    Over TLS with an `ssl_context`. Raises EmulatorError when there is no such dialect, when it cannot have a fault of
+    the plan, or when the port cannot be had.
     """
     if dialect_name not in ROUTES:
         raise EmulatorError(f"no dialect {dialect_name!r} to emulate; there are {', '.join(ROUTES)}")
     route = ROUTES[dialect_name]
-    endpoint = _Endpoint(dialect_name, agent)
+    dialect = registry.dialect(dialect_name)
+    try:
+        faults.check(plan, dialect_name, dialect.server(), file_mode=not route.websocket)
+    except FaultError as error:
+        raise EmulatorError(str(error)) from error
+    endpoint = _Endpoint(dialect, agent, plan, stamps)
     application = web.Application(client_max_size=MAX_MESSAGE_BYTES)
     for path in route.paths:
         if route.websocket:
@@ -117,9 +134,12 @@ async def serve(
 class _Endpoint:
     """Handlers of one (dialect, agent) pair."""
 
-    def __init__(self, dialect_name: str, agent: Agent) -> None:
-        self._dialect = registry.dialect(dialect_name)
+    def __init__(self, dialect: DialectInfo, agent: Agent, plan: FaultPlan, stamps: SendStamps | None) -> None:
+        self._dialect = dialect
         self._agent = agent
+        self._plan = plan
+        self._stamps = stamps
+        self._count = 0
         self._sessions: set[anyio.CancelScope] = set()
 
     def stop(self) -> None:
@@ -142,6 +162,11 @@ class _Endpoint:
         if len(self._sessions) >= MAX_SESSIONS:
             raise web.HTTPServiceUnavailable(text=f"{MAX_SESSIONS} sessions are open")
 
+    def _faults(self) -> SessionFaults:
+        """Of the next session."""
+        self._count += 1
+        return self._plan.for_session(self._count)
+
     async def websocket(self, request: web.Request) -> web.StreamResponse:
         """One conversation over one WebSocket."""
         self._refuse_when_full()
@@ -154,58 +179,88 @@ class _Endpoint:
             denied = dialect.denied(Handshake(request.path, dict(request.query), headers))
             if denied is not None:
                 return web.Response(status=denied.status, body=denied.body, content_type="application/json")
+        wrong = self._faults()
+        if wrong.http is not None:
+            return _refusal(wrong.http, _echo(wrong, request))
+        if wrong.cut_on_connect is not None and wrong.cut_on_connect.code is None:
+            abort(request)
+            return response
         with self._session():
             await response.prepare(request)
-            await self._converse(dialect, request, response)
+            await self._converse(dialect, request, response, wrong)
         if not response.closed:
             await response.close(code=1001, message=b"server stops")
         return response
 
-    async def _converse(self, dialect: ServerDialect, request: web.Request, response: web.WebSocketResponse) -> None:
+    async def _converse(
+        self, dialect: ServerDialect, request: web.Request, response: web.WebSocketResponse, wrong: SessionFaults
+    ) -> None:
         async with anyio.create_task_group() as tasks:
-
-            async def send(frame: OutFrame) -> None:
-                try:
-                    if frame.binary:
-                        await response.send_bytes(frame.payload)
-                    else:
-                        await response.send_str(frame.payload.decode())
-                except (ClientError, ConnectionError):
-                    # The client has gone in the middle of a frame of ours: nobody is left to answer.
-                    tasks.cancel_scope.cancel()
-
-            for frame in dialect.greeting(dict(request.query)):
-                await send(frame)
-            session = HostSession(dialect, self._agent, send, tasks)
+            line = WebSocketLine(request, response, tasks)
+            session = self._host(dialect, line, tasks, request, wrong)
+            await session.open(dict(request.query))
             async for message in response:
                 if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                     break
                 binary = message.type is WSMsgType.BINARY
                 closing = await session.take(message.data if binary else message.data.encode(), binary)
                 if closing is not None:
-                    await response.close(code=closing[0], message=closing[1].encode()[:_MAX_REASON_BYTES])
+                    await line.end(*closing)
                     break
             tasks.cancel_scope.cancel()
+
+    def _host(
+        self, dialect: ServerDialect, line: Line, tasks: TaskGroup, request: web.Request, wrong: SessionFaults
+    ) -> HostSession:
+        echo = _echo(wrong, request)
+        return HostSession(dialect, self._agent, line, tasks, wrong, number=self._count, stamps=self._stamps, echo=echo)
 
     async def post(self, request: web.Request) -> web.Response:
         """One conversation of one turn: a request's body in, one frame out."""
         self._refuse_when_full()
-        frames: list[OutFrame] = []
-
-        async def send(frame: OutFrame) -> None:
-            frames.append(frame)
-
+        wrong = self._faults()
+        if wrong.http is not None:
+            return _refusal(wrong.http, _echo(wrong, request))
+        if wrong.cut_on_connect is not None:
+            abort(request)
+            return web.Response()
         body = await request.read()
         status = 503
         with self._session():
             async with anyio.create_task_group() as tasks:
-                session = HostSession(self._dialect.server(), self._agent, send, tasks)
+                line = BodyLine(tasks)
+                session = self._host(self._dialect.server(), line, tasks, request, wrong)
                 refused = await session.take(body, False)
             # In file mode a refusal's close code is its HTTP status.
             status = refused[0] if refused is not None else 500 if session.failed else 200
-        if not frames:
+        if line.lost:
+            abort(request)
+        elif line.body is None:
             raise web.HTTPServiceUnavailable(text="the emulator stops")
-        return web.Response(body=frames[-1].payload, content_type="application/json", status=status)
+        return web.Response(body=line.body, content_type="application/json", status=status)
+
+
+def _refusal(refusal: HttpRefusal, echo: str) -> web.Response:
+    """A refused handshake or request, explained in the form that most vendors use."""
+    message = f"{refusal.code}: refused with {refusal.status}{echo}"
+    error = {"message": message, "type": refusal.code, "code": refusal.code, "param": None}
+    headers = {} if refusal.retry_after_s is None else {"Retry-After": f"{refusal.retry_after_s:g}"}
+    body = orjson.dumps({"error": error})
+    return web.Response(status=refusal.status, body=body, content_type="application/json", headers=headers)
+
+
+def _echo(wrong: SessionFaults, request: web.Request) -> str:
+    """All that a client might have sent as a secret, for vendors that repeat it in their explanations."""
+    if not wrong.echo_secrets:
+        return ""
+    values = [value for name, value in request.headers.items() if name.lower() not in _PLAIN_HEADERS]
+    return f" ({' '.join([*values, *request.query.values()])})"
+
+
+_PLAIN_HEADERS = frozenset(
+    {"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "sec-websocket-extensions"}
+    | {"origin", "sec-websocket-key", "sec-websocket-version", "upgrade", "user-agent"}
+)
 
 
 async def emulate(
@@ -215,16 +270,38 @@ async def emulate(
     port: int,
     on_ready: Callable[[str], None],
     ssl_context: ssl.SSLContext | None = None,
+    fault_texts: Sequence[str] = (),
+    stamps: Path | None = None,
 ) -> None:
     """Run brain and emulator of one pair until cancelled; `on_ready` is given the base URL.
 
-    Names may be written with hyphens. Raises EmulatorError or `rig.agents.children.ChildError`.
+    Names may be written with hyphens; what was sent when is appended to `stamps`. Raises EmulatorError,
+    `rig.agents.faults.FaultError` or `rig.agents.children.ChildError`.
     """
     name = dialect.replace("-", "_")
     _check(name, agent)
-    async with children.brain() as client, serve(name, EmbeddedAgent(agent, client), host, port, ssl_context) as bound:
-        on_ready(base_url(name, host, bound, tls=ssl_context is not None))
-        await anyio.sleep_forever()
+    plan = faults.parse(fault_texts)
+    with _stamping(stamps) as file:
+        own = SendStamps(file, name) if file is not None else None
+        async with (
+            children.brain() as client,
+            serve(name, EmbeddedAgent(agent, client), host, port, ssl_context, plan=plan, stamps=own) as bound,
+        ):
+            on_ready(base_url(name, host, bound, tls=ssl_context is not None))
+            await anyio.sleep_forever()
+
+
+@contextmanager
+def _stamping(path: Path | None) -> Iterator[IO[bytes] | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise EmulatorError(f"cannot write {path}: {error.strerror or error}") from error
+    with file:
+        yield file
 
 
 def _check(dialect: str, agent: str) -> None:
@@ -234,37 +311,47 @@ def _check(dialect: str, agent: str) -> None:
         raise EmulatorError(f"no agent {agent!r}; there are {', '.join(AGENT_NAMES)}")
 
 
-async def run(pairs: Sequence[tuple[str, str]], brain: Ears) -> None:
-    """Serve several (dialect, agent) pairs on free loopback ports until stopped. Raises EmulatorError."""
-    async with AsyncExitStack() as stack:
-        ports = []
-        for dialect, agent in pairs:
-            ports.append(await stack.enter_async_context(serve(dialect, EmbeddedAgent(agent, brain))))
-        parent.announce({"ports": ports})
-        await parent.until_stopped()
+async def run(specs: Sequence[Sequence[str]], brain: Ears, stamps: Path | None = None) -> None:
+    """Serve several agents on free loopback ports until stopped: dialect, agent, and faults of each.
+
+    Raises EmulatorError or `rig.agents.faults.FaultError`.
+    """
+    with _stamping(stamps) as file:
+        async with AsyncExitStack() as stack:
+            ports = []
+            for dialect, agent, *fault_texts in specs:
+                own = SendStamps(file, dialect) if file is not None else None
+                served = serve(dialect, EmbeddedAgent(agent, brain), plan=faults.parse(fault_texts), stamps=own)
+                ports.append(await stack.enter_async_context(served))
+            parent.announce({"ports": ports})
+            await parent.until_stopped()
 
 
 def main() -> None:
     """Entry of the process; the brain's token comes in the environment."""
     parser = argparse.ArgumentParser(prog="rig.agents.emulator", description=__doc__)
-    parser.add_argument("--serve", action="append", required=True, metavar="DIALECT/AGENT", help="may be repeated")
+    parser.add_argument(
+        "--serve", action="append", required=True, metavar="JSON", help='["dialect", "agent", "fault", …]; repeatable'
+    )
     parser.add_argument("--brain-port", type=int, required=True, help="loopback port of the brain")
+    parser.add_argument("--stamps", type=Path, help="append to this file what was sent when")
     chosen = parser.parse_args()
     token = os.environ.pop(brain_wire.TOKEN_ENV, "")
     if not token:
         sys.exit(f"{brain_wire.TOKEN_ENV} is not set")
-    pairs = [(dialect, agent) for dialect, _, agent in (pair.partition("/") for pair in chosen.serve)]
+    specs: list[list[str]] = [orjson.loads(spec) for spec in chosen.serve]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        for pair in pairs:
-            _check(*pair)
+        for dialect, agent, *_ in specs:
+            _check(dialect, agent)
         anyio.run(
             run,
-            pairs,
+            specs,
             BrainClient(chosen.brain_port, token),
+            chosen.stamps,
             backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None},
         )
-    except EmulatorError as error:
+    except (EmulatorError, FaultError) as error:
         sys.exit(str(error))
 
 
