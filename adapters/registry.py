@@ -18,6 +18,9 @@ _FOLDERS: dict[str, str] = {
     "openai_live": "adapters.openai_live",
     "rig_socket": "adapters.rig_socket",
     "chat_audio": "adapters.chat_audio",
+    "qwen_omni_realtime": "adapters.qwen_omni_realtime",
+    "qwen_audio_realtime": "adapters.qwen_audio_realtime",
+    "stepfun_realtime": "adapters.stepfun_realtime",
 }
 
 

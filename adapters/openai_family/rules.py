@@ -1,6 +1,7 @@
 """Shared parts of what server halves accept as settings: models of the wire, complaints in the vendor's words.
 
-Unknown fields are refused, as the vendors do; null clears or is ignored, as each member's own rules say.
+Unknown fields are refused (`Wire`) or passed over (`Lenient`), as the vendor does; null clears or is ignored, as each
+member's own rules say.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ class Wire(BaseModel):
     """Base of the models of foreign messages: unknown fields and other types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Lenient(BaseModel):
+    """Base of the messages of vendors that check types and values and pass unknown fields over."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
 
 
 @dataclass(frozen=True, slots=True)

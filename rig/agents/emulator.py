@@ -64,6 +64,9 @@ ROUTES: dict[str, Route] = {
         ("/ws/{service}", "/ws/{service}/BidiGenerateContent"),  # of any version, and as Vertex has it
         "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
     ),
+    "qwen_omni_realtime": Route(("/api-ws/v1/realtime",), "/api-ws/v1/realtime"),
+    "qwen_audio_realtime": Route(("/api-ws/v1/realtime",), "/api-ws/v1/realtime"),
+    "stepfun_realtime": Route(("/v1/realtime",), "/v1/realtime"),
 }
 
 
@@ -275,12 +278,12 @@ async def emulate(
 ) -> None:
     """Run brain and emulator of one pair until cancelled; `on_ready` is given the base URL.
 
-    Names may be written with hyphens; what was sent when is appended to `stamps`. Raises EmulatorError,
-    `rig.agents.faults.FaultError` or `rig.agents.children.ChildError`.
+    Names may be written with hyphens; what was sent when is appended to `stamps`. Raises EmulatorError or
+    `rig.agents.children.ChildError`.
     """
     name = dialect.replace("-", "_")
     _check(name, agent)
-    plan = faults.parse(fault_texts)
+    plan = _plan(fault_texts)
     with _stamping(stamps) as file:
         own = SendStamps(file, name) if file is not None else None
         async with (
@@ -289,6 +292,13 @@ async def emulate(
         ):
             on_ready(base_url(name, host, bound, tls=ssl_context is not None))
             await anyio.sleep_forever()
+
+
+def _plan(fault_texts: Sequence[str]) -> FaultPlan:
+    try:
+        return faults.parse(fault_texts)
+    except FaultError as error:
+        raise EmulatorError(str(error)) from error
 
 
 @contextmanager
@@ -312,16 +322,13 @@ def _check(dialect: str, agent: str) -> None:
 
 
 async def run(specs: Sequence[Sequence[str]], brain: Ears, stamps: Path | None = None) -> None:
-    """Serve several agents on free loopback ports until stopped: dialect, agent, and faults of each.
-
-    Raises EmulatorError or `rig.agents.faults.FaultError`.
-    """
+    """Serve several agents on free loopback ports until stopped: dialect, agent, and faults of each. Raises EmulatorError."""
     with _stamping(stamps) as file:
         async with AsyncExitStack() as stack:
             ports = []
             for dialect, agent, *fault_texts in specs:
                 own = SendStamps(file, dialect) if file is not None else None
-                served = serve(dialect, EmbeddedAgent(agent, brain), plan=faults.parse(fault_texts), stamps=own)
+                served = serve(dialect, EmbeddedAgent(agent, brain), plan=_plan(fault_texts), stamps=own)
                 ports.append(await stack.enter_async_context(served))
             parent.announce({"ports": ports})
             await parent.until_stopped()
@@ -351,7 +358,7 @@ def main() -> None:
             chosen.stamps,
             backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None},
         )
-    except (EmulatorError, FaultError) as error:
+    except EmulatorError as error:
         sys.exit(str(error))
 
 
