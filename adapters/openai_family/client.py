@@ -21,6 +21,7 @@ from adapters.openai_family.profile import ClientProfile, FamilySettings
 from adapters.openai_family.session_echo import echoed_settings, missing_tools, turn_detection_differs
 from adapters.target_settings import read_settings, secret_values
 from captures.events import (
+    AnswerEnded,
     Event,
     Failed,
     FailureKind,
@@ -335,7 +336,11 @@ class RealtimeClient:
 
     def _shown(self, event: Event) -> Event:
         """The event without secrets, which a peer may have echoed."""
-        if isinstance(event, Warned | Refused | Failed):
+        if isinstance(event, Refused):
+            return Refused(*(masked(text, self._secrets) for text in (event.code, event.message, event.where)))
+        if isinstance(event, AnswerEnded):
+            return replace(event, detail=masked(event.detail, self._secrets))
+        if isinstance(event, Warned | Failed):
             return replace(event, code=masked(event.code, self._secrets), message=masked(event.message, self._secrets))
         if isinstance(event, Unrecognised):
             return Unrecognised(masked(event.summary, self._secrets))
