@@ -17,7 +17,7 @@ from adapters.gemini_live import wire
 from adapters.gemini_live.answers import Answers
 from adapters.gemini_live.faults import fault_of_close, fault_of_connect, fault_of_error
 from adapters.gemini_live.schema import translate
-from adapters.gemini_live.settings import TURN_MODES, address, behavior_of, checked, setup_object
+from adapters.gemini_live.settings import EPHEMERAL, TURN_MODES, address, behavior_of, checked, setup_object
 from adapters.target_settings import secret_values
 from captures.events import Event, SessionReady, SpeechStarted, SpeechStopped, Unrecognised, Usage, Warned
 from captures.frames import ClosedBy, InFrame, OutFrame
@@ -36,7 +36,8 @@ class GeminiLiveClient:
         self._settings, self._profile = checked(target)
         self._model = target.model
         self._url, self._headers, self._label = address(self._settings, target.base_url, target.api_key)
-        self._secrets = secret_values(self._headers, self._url.partition("?")[2])
+        token = {"token": (target.api_key or "").removeprefix(EPHEMERAL)}
+        self._secrets = secret_values(self._headers | token, self._url.partition("?")[2])
         grace_s = self._settings.late_call_grace_s
         if grace_s is None:
             grace_s = LATE_CALL_GRACE_S if behavior_of(self._settings, self._profile) == "NON_BLOCKING" else 0.0
@@ -228,7 +229,7 @@ class GeminiLiveClient:
     def _on_voice_activity(self, part: JsonObject) -> list[Event]:
         offset = _OFFSET.fullmatch(text_of(part, "audioOffset") or "")
         at_ms = round(float(offset[1]) * 1000) if offset else None
-        kind = text_of(part, "voiceActivityType") or ""
+        kind = text_of(part, "type") or text_of(part, "voiceActivityType") or ""  # the SDK's own reader has `type`
         if kind.endswith("ACTIVITY_START"):
             return [SpeechStarted(at_ms)]
         return [SpeechStopped(at_ms)] if kind.endswith("ACTIVITY_END") else []

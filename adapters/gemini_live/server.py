@@ -246,7 +246,7 @@ class GeminiLiveServer:
         intents: list[Intent] = [AudioGiven(pcm, rate_hz)]
         for edge in self._detector.feed(pcm, accepted.silence_ms):
             kind = "ACTIVITY_START" if edge.speaking else "ACTIVITY_END"
-            activity = {"voiceActivityType": kind, "audioOffset": f"{edge.at_ms / 1000:g}s"}
+            activity = {"type": kind, "audioOffset": f"{edge.at_ms / 1000:g}s"}
             frames.append(_frame({"voiceActivity": activity}))
             if edge.speaking:
                 cut_frames, cut_intents = self._cut(accepted)

@@ -5,7 +5,7 @@ What is left out is not sent, so that the vendor's default holds. Facts: ai.goog
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode, urlunsplit
 
@@ -19,7 +19,8 @@ from adapters.gemini_live.schema import Translated
 from adapters.target_settings import HeaderText, StrictSettings, bearer_headers, read_address, read_settings
 
 _SCHEMES: Final = ("ws", "wss", "http", "https")
-_EPHEMERAL: Final = "auth_tokens/"
+EPHEMERAL: Final = "auth_tokens/"
+"""How short-lived tokens begin; they go into another header."""
 Words = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -198,9 +199,7 @@ def _stated(**values: Any) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def address(
-    settings: GeminiLiveSettings, base_url: str | None, api_key: str | None
-) -> tuple[str, Mapping[str, str], str]:
+def address(settings: GeminiLiveSettings, base_url: str | None, api_key: str | None) -> tuple[str, dict[str, str], str]:
     """URL with its query, headers, and label without secrets. `http(s)` stands for `ws(s)`.
 
     An address without a path gets the API's own; a key in the query is never part of the label.
@@ -209,7 +208,7 @@ def address(
         SettingsError: not such an address, or a key that cannot be sent.
     """
     parts, label = read_address(base_url or f"wss://{wire.HOST}", _SCHEMES, f"wss://{wire.HOST}")
-    ephemeral = bool(api_key) and str(api_key).startswith(_EPHEMERAL)
+    ephemeral = bool(api_key) and str(api_key).startswith(EPHEMERAL)
     path = parts.path
     if path in ("", "/"):
         path = wire.TOKEN_PATH if ephemeral else wire.PATH

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from google.genai import types
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from adapters.gemini_live import DIALECT
 from adapters.gemini_live.schema import translate, undone
 from adapters.gemini_live.server_rules import json_schema
 from captures.capture import Ending
+from captures.frames import InFrame
 
 SET_LEVEL = ToolSpec(
     "set_level",
@@ -76,10 +78,6 @@ def test_b10_the_setup_is_accepted_by_a_server_that_refuses_the_original(gemini:
 
 
 def gemini_frame(message: Any) -> Any:
-    import orjson
-
-    from captures.frames import InFrame
-
     return InFrame(orjson.dumps(message), False, 0)
 
 

@@ -251,7 +251,7 @@ def test_the_turns_of_a_manual_session_on_the_wire(gemini: Any) -> None:
 
 def test_the_servers_own_end_of_speech_is_kept(gemini: Any) -> None:
     steps = [
-        (0.05, {"voiceActivity": {"voiceActivityType": "ACTIVITY_START", "audioOffset": "0.02s"}}),
+        (0.05, {"voiceActivity": {"type": "ACTIVITY_START", "audioOffset": "0.02s"}}),
         (0.8, {"voiceActivity": {"voiceActivityType": "ACTIVITY_END", "audioOffset": "0.5s"}}),
         (1.0, gemini.audio(0.1)),
         (1.2, gemini.content(turnComplete=True)),
