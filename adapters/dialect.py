@@ -43,6 +43,8 @@ class Capabilities:
     """False in file mode: the clip is held and posted once at commit, and nothing is paced."""
     waits_for_tool_result: bool = False
     """True when the peer sends no end of its turn until the call is answered: a quiet limit ends it."""
+    confirms_setup: bool = True
+    """False where nothing says that the settings were taken: audio follows them at once."""
     ends_by_silence_s: float | None = None
     """Set where the agent's audio never pauses and no event ends its turn: the turn is over once nothing audible and no
     call came for this long, with no delegated work open."""

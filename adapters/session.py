@@ -68,7 +68,8 @@ class Session:
             else:
                 self.marks[Mark.CONNECT_END] = self.clock.now_ns()
                 self.send(self.dialect.open(setup))
-                if not self.dialect.capabilities.streams_audio:
+                able = self.dialect.capabilities
+                if not (able.streams_audio and able.confirms_setup):
                     self._take(self.marks[Mark.CONNECT_END], SessionReady())
             grace_s = self.dialect.capabilities.ready_grace_s
             with anyio.move_on_after(math.inf if grace_s is None else grace_s) as grace:
