@@ -49,5 +49,7 @@ CLIENT = ClientProfile(
     places=PLACES,
     headers=_headers,
 )
-SERVER = ServerProfile(BetaRules(), outgoing=beta_events, text_types=OLD_TEXT_TYPES, denied=_denied)
+SERVER = ServerProfile(
+    BetaRules(), outgoing=beta_events, text_types=OLD_TEXT_TYPES, denied=_denied, model_key="deployment"
+)
 DIALECT = FamilyDialect(Profile("azure_realtime_preview", "AZURE_OPENAI_API_KEY", CLIENT, SERVER))

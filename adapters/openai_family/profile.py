@@ -161,6 +161,8 @@ class ServerProfile:
     """An event as the vendor sends it: the core makes events of OpenAI's GA shape; none drops it, several repeat it."""
     greeting: tuple[str, ...] = ("session.created",)
     """Of `session.created` and `conversation.created`."""
+    model_key: str = "model"
+    """Name under which the query holds the model."""
     takes_text: bool = True
     """False where `conversation.item.create` takes results of calls alone."""
     text_types: Mapping[str, tuple[str, ...]] = field(

@@ -84,7 +84,7 @@ class RealtimeServer:
 
     def greeting(self, query: Mapping[str, str]) -> Sequence[OutFrame]:
         """`session.created`, with the model of the query, and what else the vendor opens with."""
-        self._session["model"] = query.get("model", "")
+        self._session["model"] = query.get(self._profile.model_key, "")
         opening: Mapping[str, JsonObject] = {
             "session.created": {"session": self._session},
             "conversation.created": {"conversation": {"id": self._conversation_id, "object": "realtime.conversation"}},
