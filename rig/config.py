@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from adapters import registry
 from adapters.dialect import TurnMode
 from captures.capture import Condition
+from rig.agents import faults
 
 MAX_CONFIG_BYTES = 1_000_000
 EmbeddedAgentName = Literal["local-cascade", "local-acoustic"]
@@ -124,6 +125,8 @@ class TargetConfig(_Section):
     family: str | None = None
     embedded_agent: EmbeddedAgentName | None = None
     """Start this embedded agent on loopback and measure it through the adapter; instead of `base_url`."""
+    faults: tuple[str, ...] = ()
+    """What the embedded agent's emulator does wrong, each `NAME[=VALUE][@CHANCE]` (docs/emulators.md)."""
     turn_control: TurnControlConfig | None = None
     concurrency: int | None = Field(default=None, ge=1, le=1000)
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -134,6 +137,12 @@ class TargetConfig(_Section):
     def _known(cls, value: str) -> str:
         if value not in registry.names():
             raise ValueError(f"no adapter {value!r}; there are: {', '.join(registry.names())}")
+        return value
+
+    @field_validator("faults")
+    @classmethod
+    def _readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        faults.parse(value)
         return value
 
 
@@ -219,6 +228,8 @@ def parse_config(text: str, where: str, folder: Path, environ: Mapping[str, str]
         place = f"targets[{number}] ({target.name})"
         if target.embedded_agent and target.base_url:
             problems.append(f"{place}: give base_url or embedded_agent, not both")
+        if target.faults and not target.embedded_agent:
+            problems.append(f"{place}: faults are for an embedded_agent; another emulator has its own --fault")
         envs = list(dict.fromkeys([*([target.api_key_env] if target.api_key_env else []), *target.api_key_envs]))
         keys[target.name] = {}
         for env in envs:

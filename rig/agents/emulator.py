@@ -52,6 +52,7 @@ class Route:
 
 ROUTES: dict[str, Route] = {
     "openai_realtime": Route(("/v1/realtime",), "/v1/realtime"),
+    "nova_sonic": Route(("/nova-sonic",), "/nova-sonic"),
     "openai_live": Route(("/v1/live/sessions",), "/v1/live/sessions"),
     "openai_realtime_beta": Route(("/v1/realtime",), "/v1/realtime"),
     "azure_realtime": Route(("/openai/v1/realtime",), "/openai/v1/realtime"),
@@ -322,7 +323,7 @@ def _check(dialect: str, agent: str) -> None:
 
 
 async def run(specs: Sequence[Sequence[str]], brain: Ears, stamps: Path | None = None) -> None:
-    """Serve several agents on free loopback ports until stopped: dialect, agent, and faults of each. Raises EmulatorError."""
+    """Serve agents on free loopback ports until stopped, each given as dialect, agent, faults. Raises EmulatorError."""
     with _stamping(stamps) as file:
         async with AsyncExitStack() as stack:
             ports = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -10,7 +11,9 @@ import anyio
 from rig.agents.emulator import emulate
 
 
-def serve(dialect: str, agent: str, host: str, port: int, tls: Path | None) -> int:
+def serve(
+    dialect: str, agent: str, host: str, port: int, tls: Path | None, faults: Sequence[str], stamps: Path | None
+) -> int:
     """Serve until Ctrl-C, over TLS with a new certificate written to `tls`; the exit code."""
     context = None
     if tls is not None:
@@ -19,10 +22,11 @@ def serve(dialect: str, agent: str, host: str, port: int, tls: Path | None) -> i
         context = self_signed(host, tls)
 
     def ready(url: str) -> None:
-        print(f"{agent} listens at {url} ({dialect}); Ctrl-C ends it", file=sys.stderr, flush=True)
+        what = "; ".join([dialect, *faults])
+        print(f"{agent} listens at {url} ({what}); Ctrl-C ends it", file=sys.stderr, flush=True)
 
     try:
-        anyio.run(emulate, dialect, agent, host, port, ready, context)
+        anyio.run(emulate, dialect, agent, host, port, ready, context, faults, stamps)
     except KeyboardInterrupt:
         return 130
     return 0

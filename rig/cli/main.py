@@ -117,16 +117,22 @@ def emulate(
     tls: Annotated[
         Path | None, typer.Option("--tls", help="Speak TLS; write the self-signed certificate here, for clients.")
     ] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option("--fault", help="NAME[=VALUE][@CHANCE], repeatable; see docs/emulators.md.")
+    ] = None,
+    stamps: Annotated[
+        Path | None, typer.Option("--stamps", help="Append here, as JSON lines, which frame was sent when.")
+    ] = None,
 ) -> None:
     """Serve an embedded agent in a vendor's dialect.
 
     To anybody's client, until Ctrl-C.
 
-    Example: rig emulate openai-realtime --agent local-acoustic --port 8765
+    Example: rig emulate openai-realtime --agent local-acoustic --fault delay=uniform:0.2:0.8 --fault drop@0.1
     """
     from rig.cli.emulate_command import serve
 
-    raise typer.Exit(serve(dialect, agent, host, port, tls))
+    raise typer.Exit(serve(dialect, agent, host, port, tls, fault or [], stamps))
 
 
 @bank_app.command()

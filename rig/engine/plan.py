@@ -208,7 +208,7 @@ def _identity_of(
         "wire_version": target.wire_version,
         "model": own.model,
         "base_url": own.base_url,
-        "agent": own.embedded_agent,
+        "agent": [own.embedded_agent, *own.faults] if own.faults else own.embedded_agent,
         "settings": own.settings,
         "input_rate_hz": setup.input_rate_hz,
         "turn_control": [target.turn_control.mode, dict(target.turn_control.parameters)],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from adapters import registry
 from adapters.dialect import OwnTransport, SettingsError, Setup, TargetSettings
+from rig.agents import faults
 from rig.bank.loader import load_bank
 from rig.bank.models import Bank
 from rig.config import ConfigError, Price, ResolvedConfig, TargetConfig
@@ -107,5 +108,11 @@ def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
                 client.open(Setup("", (), client.capabilities.input_rates_hz[0], turn_control))
             except SettingsError as error:
                 complain(f"{place}: {error}")
+        try:
+            if config.faults:
+                file_mode = not client.capabilities.streams_audio
+                faults.check(faults.parse(config.faults), config.adapter, dialect.server(), file_mode=file_mode)
+        except faults.FaultError as error:
+            complain(f"{place}: {error}")
         targets.append(Target(config, turn_control, client.capabilities, dialect.wire_version, dialect.parser_version))
     return targets, problems

@@ -131,7 +131,7 @@ async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubbe
 async def _embedded(prepared: Prepared, names: Set[str], logs: Path) -> AsyncIterator[Mapping[str, str]]:
     """Target name → address of the embedded agent that serves it; starts only what is asked for."""
     wanted = {
-        target.name: (target.config.adapter, target.config.embedded_agent)
+        target.name: (target.config.adapter, target.config.embedded_agent, target.config.faults)
         for target in prepared.targets
         if target.config.embedded_agent and target.name in names
     }
@@ -165,6 +165,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
                 "model": target.config.model,
                 "family": target.config.family,
                 "embedded_agent": target.config.embedded_agent,
+                "faults": list(target.config.faults),
                 "turn_control": target.turn_control.mode,
                 "wire_version": target.wire_version,
                 "capabilities": {
