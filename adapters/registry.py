@@ -15,6 +15,7 @@ _FOLDERS: dict[str, str] = {
     "xai_realtime": "adapters.xai_realtime",
     "vercel_gateway": "adapters.vercel_gateway",
     "gemini_live": "adapters.gemini_live",
+    "nova_sonic": "adapters.nova_sonic",
     "openai_live": "adapters.openai_live",
     "rig_socket": "adapters.rig_socket",
     "chat_audio": "adapters.chat_audio",

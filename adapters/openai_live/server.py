@@ -11,9 +11,9 @@ import binascii
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-import numpy as np
 import orjson
 
+from adapters.emulated_speech import at_rate
 from adapters.foreign_json import JsonObject, brief, decode, object_of, text_of, too_deep
 from adapters.openai_family.vad import LevelDetector
 from adapters.openai_family.wire import decode_audio, encode
@@ -104,7 +104,7 @@ class LiveServer:
             yield from self._delegated(lambda response: self._call_events(response, reply.calls))
         if reply.pcm:
             self._words += reply.text.split()
-            self._spoken += _at_rate(reply.pcm, reply.rate_hz, self._rate_hz)
+            self._spoken += at_rate(reply.pcm, reply.rate_hz, self._rate_hz)
         elif reply.text:
             yield self._transcript("session.output_transcript.delta", reply.text)
 
@@ -241,12 +241,3 @@ class LiveServer:
     def _new_id(self, prefix: str) -> str:
         self._ids[prefix] = self._ids.get(prefix, 0) + 1
         return f"{prefix}_{self._ids[prefix]}"
-
-
-def _at_rate(pcm: bytes, rate_hz: int, wanted_hz: int) -> bytes:
-    """Speech at another rate, by straight lines between samples: good enough for an emulator."""
-    if rate_hz == wanted_hz:
-        return pcm
-    samples = np.frombuffer(pcm, "<i2")
-    at = np.arange(len(samples) * wanted_hz // rate_hz) * (rate_hz / wanted_hz)
-    return bytes(np.interp(at, np.arange(len(samples)), samples).astype("<i2").tobytes())
