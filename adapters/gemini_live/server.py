@@ -16,6 +16,7 @@ import orjson
 
 from adapters.foreign_json import MAX_DEPTH, JsonObject, brief, decode, too_deep
 from adapters.gemini_live import wire
+from adapters.gemini_live.misbehaviour import ANSWER_FAULTS
 from adapters.gemini_live.server_rules import Accepted, RefusedError, accepted_setup, texts_of, updated
 from adapters.gemini_live.wire import camel, field
 from adapters.openai_family.vad import LevelDetector
@@ -40,6 +41,8 @@ _NO_ACTIVITY: Final = "Explicit activity control is not supported when automatic
 
 class GeminiLiveServer:
     """`ServerDialect` of Gemini Live for one connection."""
+
+    answer_faults = ANSWER_FAULTS
 
     def __init__(self) -> None:
         self._accepted: Accepted | None = None

@@ -168,6 +168,29 @@ def test_nothing_comes_before_the_setup() -> None:
     assert half.receive(InFrame(orjson.dumps({"realtimeInput": {"text": "a"}}), False, 0)).close[0] == 1007
 
 
+def through_client(half: Any, fault: str, reply: Reply) -> list[Any]:
+    """What a client that has asked makes of a reply put on the wire with a fault."""
+    client = DIALECT.client(TargetSettings("gemini-2.5-x"))
+    frames = [*client.open(Setup("", (), 16_000)), *client.start_turn(), *client.commit_turn()]
+    for frame in frames:
+        half.receive(InFrame(frame.payload, False, 0))
+    wrong = half.answer_faults[fault](half.answer(reply))
+    return [event for frame in wrong for event in client.receive(InFrame(frame.payload, True, 0))[0]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "arguments"),
+    [("spurious-interrupted", [{"a": 1}, {}]), ("cut-arguments", [None, None]), ("interleaved-calls", [{"a": 1}, {}])],
+)
+def test_answers_with_faults_are_read(fault: str, arguments: list[Any]) -> None:
+    reply = Reply((ReplyCall("f", {"a": 1}), ReplyCall("g", {})))
+    events = through_client(DIALECT.server(), fault, reply)
+    calls = [event for event in events if isinstance(event, ev.ToolCall)]
+    assert [(call.name, call.arguments) for call in calls] == list(zip(["f", "g"], arguments, strict=True))
+    assert [event for event in events if isinstance(event, ev.AnswerEnded)] == [ev.AnswerEnded(ev.AnswerEnd.COMPLETED)]
+    assert not any(isinstance(event, ev.Interrupted) for event in events)
+
+
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
