@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import ssl
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 import anyio.to_thread
 
 from adapters import registry
-from adapters.dialect import EncodedClip, InputTooLargeError, OwnTransport, Preloads, SettingsError, TargetSettings
+from adapters.dialect import (
+    EncodedClip,
+    InputTooLargeError,
+    OwnTransport,
+    Preloads,
+    SettingsError,
+    Setup,
+    TargetSettings,
+)
 from adapters.session import Session, SessionError
 from captures.capture import Capture, Ending, ErrorInfo, Mark, ReplyAudio
 from captures.clock import Clock
@@ -85,6 +94,19 @@ class Attempts:
         capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, heard)
         pcm, _ = whole_samples(piece for _, piece in record.reply_pieces)
         return AttemptRecord(capture, tuple(session.log), pcm)
+
+    def unfit(self, cells: Iterable[Cell]) -> Cell | None:
+        """The first cell whose setup the dialect cannot put on its wire (a tool it cannot translate). No I/O."""
+        last: Setup | None = None
+        for cell in cells:
+            if cell.setup == last:
+                continue
+            try:
+                self._dialect.client(self._settings).open(cell.setup)
+            except SettingsError:
+                return cell
+            last = cell.setup
+        return None
 
     async def preflight(self, cell: Cell, number: int, key: str | None) -> AttemptRecord | None:
         """Open and set up a session as for `cell`, and close it: nothing is said and no answer is asked for.

@@ -48,7 +48,7 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
     prices = {
         target.name: price
         for target in config.targets
-        if (price := target.price or known_prices().get(target.model)) is not None
+        if (price := target.price or (known_prices().get(target.model) if resolved.keys[target.name] else None))
     }
     if config.max_cost is not None:
         problems += [

@@ -108,8 +108,10 @@ class Runner:
         return self.outcomes
 
     async def _run_target(self, target: Target, cells: list[Cell]) -> None:
-        if self._config.preflight and target.capabilities.streams_audio:
-            refused = await self._until_settled(cells[0], self._access[target.name].attempts.preflight)
+        attempts = self._access[target.name].attempts
+        unfit = attempts.unfit(cells)
+        if unfit is not None or (self._config.preflight and target.capabilities.streams_audio):
+            refused = await self._until_settled(unfit or cells[0], attempts.preflight)
             if refused is not None:
                 self._count(refused)
                 self._stop(target.name, refused.error or ErrorInfo(kind="preflight", code="preflight", message=""))

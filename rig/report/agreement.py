@@ -52,19 +52,27 @@ def _answers(captures: Iterable[Capture], cells: Iterable[ScoredCell]) -> dict[_
 
 
 def _agreement(group: str, members: tuple[str, ...], answers: Mapping[str, Mapping[_Key, _Answer]]) -> Agreement:
-    first, *others = members
-    common = [key for key in answers[first] if all(key in answers[other] for other in others)]
-    differing = [key for key in common if not all(_same(answers[first][key], answers[other][key]) for other in others)]
+    measured = {
+        key: {member: answers[member][key] for member in members if key in answers[member]}
+        for key in dict.fromkeys(key for member in members for key in answers[member])
+    }
+    compared = {key: given for key, given in measured.items() if len(given) > 1}
+    differing = [
+        Disagreement(*key, answers={member: _described(answer) for member, answer in given.items()})
+        for key, given in compared.items()
+        if not _all_same(list(given.values()))
+    ]
     return Agreement(
         group=group,
         targets=members,
-        agree=len(common) - len(differing),
-        cells=len(common),
-        differing=tuple(
-            Disagreement(*key, answers={member: _described(answers[member][key]) for member in members})
-            for key in differing
-        ),
+        agree=len(compared) - len(differing),
+        cells=len(compared),
+        differing=tuple(differing),
     )
+
+
+def _all_same(answers: Sequence[_Answer]) -> bool:
+    return all(_same(answers[0], other) for other in answers[1:])
 
 
 def _same(first: _Answer, second: _Answer) -> bool:

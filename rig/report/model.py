@@ -131,7 +131,7 @@ class Agreement:
     targets: tuple[str, ...]
     agree: int
     cells: int
-    """Cells measured on all of them."""
+    """Cells measured on at least two of them."""
     differing: tuple[Disagreement, ...]
 
 

@@ -288,7 +288,8 @@ def _agreement(report: Report) -> Table:
         "Agreement",
         ("same", "targets", "agreement"),
         rows,
-        "Same first call (name and arguments) or no call; on a probe the same strict reading. Cells measured on all.",
+        "Same first call (name and arguments) or no call; on a probe the same strict reading. Cells measured on at "
+        "least two of them.",
     )
 
 
