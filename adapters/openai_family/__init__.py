@@ -15,7 +15,7 @@ A member of the family is a thin folder `adapters/<name>/` whose `DIALECT` is a 
     SERVER = ServerProfile(
         rules=MyRules(),                # what the emulator accepts and how it reads a session; see ga_rules.py
         outgoing=beta_events,           # GA events → the vendor's shape (drop, rename, repeat)
-        greeting=…, takes_text=…, text_types=…, truncates=…,
+        greeting=…, model_key=…, takes_text=…, text_types=…, truncates=…, denied=…,    # only where they differ
     )
     DIALECT = FamilyDialect(Profile("my_realtime", "MY_API_KEY", CLIENT, SERVER))
 

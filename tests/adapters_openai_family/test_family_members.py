@@ -13,6 +13,7 @@ from adapters import registry
 from adapters.dialect import SettingsError, Setup, TargetSettings, TurnControlSettings, TurnMode
 from adapters.server import AudioGiven, ChecksHandshake, Handshake, Reply, ReplyCall
 from adapters.session import Session, SessionError
+from captures.clock import MonotonicClock
 from captures.events import (
     Failed,
     FailureKind,
@@ -27,7 +28,9 @@ from captures.events import (
     Usage,
     Warned,
 )
-from captures.frames import InFrame
+from captures.frames import ClosedBy, InFrame
+from rig.agents.emulator import serve
+from transports.websocket import WebSocketTransport
 
 Make = Callable[..., Any]
 SPEECH = bytes(range(256)) * 60
@@ -360,3 +363,49 @@ def test_xai_goes_on_without_a_confirmation_once_it_has_opened(
         session.start_turn()
         error = {"type": "error", "error": {"code": "odd", "message": "Later."}}
         assert both.hear(error) == [Warned("odd", "Later.")]
+
+
+# Ends of sessions, and refused handshakes over a real socket
+
+
+@pytest.mark.parametrize(
+    ("label", "code", "reason", "kind"),
+    [
+        ("azure_realtime", 1001, "session_expired: maximum duration of 30 minutes", FailureKind.TRANSIENT),
+        ("xai_realtime", 1001, "", FailureKind.TRANSIENT),
+        ("xai_realtime", 1011, "Your team has run out of credits", FailureKind.QUOTA),
+        ("vercel_gateway/openai", 1008, "payment required", FailureKind.QUOTA),
+        ("openai_realtime_beta", 1008, "policy", FailureKind.PROTOCOL),
+    ],
+)
+def test_closes_during_a_turn(member: Make, label: str, code: int, reason: str, kind: FailureKind) -> None:
+    both = member(label).open()
+    both.speak(SPEECH)
+    event = both.client.closed(ClosedBy(0, code, reason, True))
+    assert isinstance(event, Failed)
+    assert event.kind is kind
+
+
+def test_the_emulator_refuses_a_handshake_and_our_client_says_why() -> None:
+    async def run() -> Any:
+        async with serve("azure_realtime", Nobody()) as port:
+            url = f"ws://127.0.0.1:{port}/openai/v1/realtime?api-version=2025-04-01-preview"
+            client = registry.dialect("azure_realtime").client(TargetSettings("dep", url))
+            session = Session(client, WebSocketTransport(MonotonicClock()), MonotonicClock())
+            with pytest.raises(SessionError) as refused:
+                await session.open(Setup("", (), 24_000), 5.0)
+            await session.close()
+            return refused.value.event
+
+    event = anyio.run(run)
+    assert isinstance(event, Refused)
+    assert event.code == "BadRequest"
+    assert "api-version query parameter is not allowed" in event.message
+
+
+class Nobody:
+    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
+        raise AssertionError("nobody asks")
+
+    def after_result(self, call: ReplyCall | None) -> Reply:
+        raise AssertionError("nobody asks")
