@@ -64,12 +64,23 @@ def build_report(runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence
         agreements=agreements(targets, cells),
         not_run=tuple(line for target in targets for line in _not_run(target))
         + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors") or ()),
-        warnings=(*changed, *mixed, *doubts, *(line for run in loaded for line in run.warnings)),
+        warnings=(*changed, *mixed, *doubts, *_unforced_turns(targets), *(line for run in loaded for line in run.warnings)),
         void_limit_ms=tuple(sorted({run.void_limit_s * 1000 for run in loaded})),
         roles_derived=any(cell.roles_derived for own in cells.values() for cell in own),
         audible_version=AUDIBLE_VERSION,
         origins=ORIGINS,
     )
+
+
+def _unforced_turns(targets: Sequence[TargetRun]) -> list[str]:
+    """Says which targets end turns by themselves, with no way to commit one."""
+    names = []
+    for target in targets:
+        able = target.settings.get("capabilities")
+        if isinstance(able, Mapping) and able.get("deterministic_turns") is False:
+            names.append(target.name)
+    what = "no turn can be committed there, so the peer alone decides what it answers to; repeats may differ by that"
+    return [f"turns are not deterministic on {', '.join(names)}: {what}"] if names else []
 
 
 def _null(targets: Sequence[TargetRun], nulls: Sequence[str]) -> tuple[str | None, list[str]]:

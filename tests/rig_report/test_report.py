@@ -197,6 +197,16 @@ def test_runs_are_joined_and_equal_names_told_apart(write_run: WriteRun, make_li
         build_report([first, first])
 
 
+def test_targets_whose_turns_nobody_can_commit_are_named(write_run: WriteRun, make_listener: MakeCaptures) -> None:
+    targets = {
+        name: {"role": "contestant", "capabilities": {"deterministic_turns": name != "duplex"}}
+        for name in ("duplex", "manual")
+    }
+    folder = write_run([*make_listener("duplex"), *make_listener("manual")], "run", targets=targets)
+    (warning,) = build_report([folder]).warnings
+    assert warning.startswith("turns are not deterministic on duplex: ")
+
+
 def test_a_changed_bank_is_said(write_run: WriteRun, make_listener: MakeCaptures, small_bank: Bank) -> None:
     folder = write_run(make_listener("ears"))
     path = small_bank.root / "alpha.yaml"
