@@ -64,7 +64,13 @@ def build_report(runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence
         agreements=agreements(targets, cells),
         not_run=tuple(line for target in targets for line in _not_run(target))
         + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors") or ()),
-        warnings=(*changed, *mixed, *doubts, *_unforced_turns(targets), *(line for run in loaded for line in run.warnings)),
+        warnings=(
+            *changed,
+            *mixed,
+            *doubts,
+            *_unforced_turns(targets),
+            *(line for run in loaded for line in run.warnings),
+        ),
         void_limit_ms=tuple(sorted({run.void_limit_s * 1000 for run in loaded})),
         roles_derived=any(cell.roles_derived for own in cells.values() for cell in own),
         audible_version=AUDIBLE_VERSION,
