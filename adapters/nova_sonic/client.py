@@ -76,6 +76,7 @@ class NovaClient:
         self._said = False
         """Words that were really spoken have come."""
         self._planned: list[str] = []
+        self._last_text: JsonObject = {}
         self._handlers: Mapping[str, Callable[[JsonObject], list[Event]]] = {
             "completionStart": self._on_completion_start,
             "contentStart": self._on_content_start,
@@ -198,6 +199,9 @@ class NovaClient:
         text = text_of(body, "content")
         if text is None:
             return [Unrecognised("textOutput without content")]
+        if body == self._last_text and "contentId" in body:
+            return []  # the same event again: nothing numbers them
+        self._last_text = body
         if (decode(text) or {}).get("interrupted") is True:
             self._interrupted = True
             return [Interrupted()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import orjson
@@ -15,6 +16,7 @@ import orjson
 from adapters.dialect import Setup, ToolSpec, TurnControlSettings, TurnMode
 from adapters.emulated_speech import at_rate
 from adapters.foreign_json import JsonObject, brief, decode, list_of, object_of, text_of, too_deep
+from adapters.misbehaviour import without_end
 from adapters.nova_sonic import wire
 from adapters.openai_family.vad import LevelDetector
 from adapters.openai_family.wire import decode_audio
@@ -31,8 +33,20 @@ class _InvalidError(Exception):
     """A client's event breaks the vendor's rules; its text becomes the exception's message."""
 
 
+def _cut_arguments(frames: Iterable[OutFrame]) -> Iterator[OutFrame]:
+    """The arguments of every call stop half-way (`adapters.misbehaviour`)."""
+    for frame in frames:
+        found = wire.read(frame.payload)
+        if found is not None and found[1] == "toolUse":
+            yield wire.event("toolUse", {**found[2], "content": without_end(text_of(found[2], "content") or "")})
+        else:
+            yield frame
+
+
 class NovaServer:
     """`ServerDialect` of Nova Sonic for one connection."""
+
+    answer_faults = MappingProxyType({"cut-arguments": _cut_arguments})
 
     def __init__(self) -> None:
         self._ids = 0

@@ -17,6 +17,7 @@ from adapters.emulated_speech import at_rate
 from adapters.foreign_json import JsonObject, brief, decode, object_of, text_of, too_deep
 from adapters.openai_family.vad import LevelDetector
 from adapters.openai_family.wire import decode_audio, encode
+from adapters.openai_live.misbehaviour import ANSWER_FAULTS
 from adapters.openai_live.session_rules import Complaint, checked_session, setup_of
 from adapters.server import (
     AnswerWanted,
@@ -51,6 +52,8 @@ _KNOWN: Final = (
 class LiveServer:
     """`ServerDialect` of OpenAI Live for one connection."""
 
+    answer_faults = ANSWER_FAULTS
+
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
         self._session: JsonObject | None = None
@@ -67,7 +70,9 @@ class LiveServer:
         self._call_ids: set[str] = set()
         self._handlers: Mapping[str, Callable[[JsonObject], ServerStep | Complaint]] = {
             "session.start": self._on_start,
-            "session.update": lambda event: ServerStep([self._frame("session.updated", {"session": self._session})]),
+            "session.update": lambda event: Complaint(
+                "not_emulated", "This emulator keeps its first settings.", "type"
+            ),
             "session.input_audio.append": self._on_append,
             "session.input_audio.mute": lambda event: self._on_mute(True),
             "session.input_audio.unmute": lambda event: self._on_mute(False),

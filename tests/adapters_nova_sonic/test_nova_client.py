@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.dialect import SettingsError, TargetSettings, TurnControlSettings, TurnMode
 from adapters.nova_sonic import DIALECT
+from adapters.server import Reply, ReplyCall
 from captures import events as ev
 from captures.frames import ClosedBy, InFrame
 from transports.transport import TransportError
@@ -227,6 +228,18 @@ def test_the_server_half_refuses_what_the_vendor_refuses(client, setup_of):
     as_object = orjson.loads(orjson.dumps(opened[1]))
     as_object["event"]["promptStart"]["toolConfiguration"]["tools"][0]["toolSpec"]["inputSchema"]["json"] = {}
     assert "JSON string" in told(opened[0], as_object)
+
+
+def test_a_call_cut_short_is_kept_as_text_and_repeated_words_count_once(client, setup_of):
+    server, half = DIALECT.server(), client()
+    for frame in half.open(setup_of()):
+        server.receive(InFrame(frame.payload, False, 0))
+    reply = Reply((ReplyCall("forecast", {"city": "Lima"}),), text="One moment")
+    frames = [frame for frame in server.answer_faults["cut-arguments"](server.answer(reply)) for _ in range(2)]
+    events = tell(half, *(frame.payload for frame in frames))
+    [call] = [one for one in events if isinstance(one, ev.ToolCall)]
+    assert (call.arguments, call.arguments_json) == (None, '{"city"')
+    assert [one.text for one in events if isinstance(one, ev.TranscriptDelta)] == ["One moment"]
 
 
 _NAMES = ["completionStart", "contentStart", "textOutput", "audioOutput", "toolUse", "contentEnd", "completionEnd"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from adapters.openai_live import DIALECT
 from adapters.server import Reply, ReplyCall
 from captures.capture import Ending, Mark
 from turn_control.limits import Limits
@@ -54,9 +55,21 @@ def test_an_agent_that_keeps_silent_gave_no_answer(turn):
 
 
 def test_a_failed_delegate_is_a_failure_and_not_a_silence(turn):
-    from adapters.openai_live import DIALECT
-
     frames = DIALECT.server().failure("credit_balance_exhausted", "no credit left")
     _, record = turn(frames)
     assert record.ending is Ending.INFRASTRUCTURE_ERROR
     assert (record.error.kind, record.error.code) == ("quota", "credit_balance_exhausted")
+
+
+@pytest.mark.parametrize(
+    ("fault", "arguments"),
+    [("call-in-deltas", dict(PAY.arguments)), ("interleaved-calls", dict(PAY.arguments)), ("cut-arguments", None)],
+)
+def test_misshapen_calls_end_as_calls_readable_or_not(turn, fault, arguments):
+    server = DIALECT.server()
+    reply = Reply(calls=(PAY, ReplyCall("escalate", {"why": "angry"})))
+    frames = list(server.answer_faults[fault](server.answer(reply)))
+    _, record = turn(frames)
+    assert record.ending is Ending.CALLED
+    assert [one.name for one in record.calls] == ["pay_bill", "escalate"]
+    assert record.calls[0].arguments == arguments
