@@ -57,8 +57,10 @@ class Session:
         """Connect, send the setup and wait until the peer confirms it.
 
         Raises:
+            SettingsError: the dialect cannot put `setup` on its wire; before any connection.
             SessionError: refused, failed, or not ready within `limit_s` seconds.
         """
+        opening = self.dialect.open(setup)
         self.marks[Mark.CONNECT_START] = self.clock.now_ns()
         with anyio.move_on_after(limit_s) as scope:
             try:
@@ -67,7 +69,7 @@ class Session:
                 self._on_failed(error)
             else:
                 self.marks[Mark.CONNECT_END] = self.clock.now_ns()
-                self.send(self.dialect.open(setup))
+                self.send(opening)
                 able = self.dialect.capabilities
                 if not (able.streams_audio and able.confirms_setup):
                     self._take(self.marks[Mark.CONNECT_END], SessionReady())
