@@ -10,12 +10,13 @@ from __future__ import annotations
 from adapters.openai_family import FamilyDialect
 from adapters.openai_family.beta_rules import OLD_TEXT_TYPES
 from adapters.openai_family.profile import ClientProfile, Profile, ServerProfile
-from adapters.qwen_audio_realtime.rules import AudioRules, refuses_answer
+from adapters.qwen_audio_realtime.rules import AudioRules
 from adapters.qwen_audio_realtime.server_events import qwen_audio_events
 from adapters.qwen_audio_realtime.session import CAPABILITIES, PLACES, AudioSettings, audio_session
 from adapters.qwen_omni_realtime.endpoint import KEY_ENV, address, headers
 from adapters.qwen_omni_realtime.faults import FAULTS
 from adapters.qwen_omni_realtime.messages import DashScopeMessages
+from adapters.qwen_omni_realtime.rules import refuses_answer
 from adapters.qwen_omni_realtime.server_events import no_model
 
 CLIENT = ClientProfile(

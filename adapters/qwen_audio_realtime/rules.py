@@ -8,17 +8,22 @@ from pydantic import Field
 
 from adapters.foreign_json import JsonObject
 from adapters.openai_family.rules import (
-    AnswerAsked,
     Complaint,
     Lenient,
-    NestedTool,
     SessionView,
     checked,
     detection_of,
     merged,
     setup_of,
 )
-from adapters.qwen_omni_realtime.rules import Modalities, Pcm, ResponseChange, modalities_complaint
+from adapters.qwen_omni_realtime.rules import (
+    Modalities,
+    Pcm,
+    ResponseChange,
+    modalities_complaint,
+    nested_alone,
+    without_nulls,
+)
 from adapters.qwen_omni_realtime.session import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 
 
@@ -70,12 +75,10 @@ class AudioRules:
         if complaint is not None or not isinstance(change, dict):
             return complaint or Complaint("invalid_value", "Invalid type for 'session'.", "session")
         known = {name: value for name, value in change.items() if name in _Session.model_fields}
-        if isinstance(known.get("tools"), list):
-            known["tools"] = [tool for tool in known["tools"] if checked(NestedTool, tool, "tool") is None]
+        known |= nested_alone(known)
         if isinstance(given := known.get("turn_detection"), dict):
             defaults = _VAD_DEFAULTS if given["type"] == "server_vad" else {}
-            stated = {name: value for name, value in given.items() if value is not None}
-            known["turn_detection"] = {"type": given["type"], **defaults, **stated}
+            known["turn_detection"] = {"type": given["type"], **defaults, **without_nulls(given)}
         if "tools" in session:
             known.pop("voice", None)
         after = {"tools": [], **merged(session, known, cleared_by_null=("turn_detection",))}
@@ -108,13 +111,3 @@ class AudioRules:
     def answer_fields(self, session: JsonObject) -> JsonObject:
         """See `ServerRules`."""
         return {name: session[name] for name in ("modalities", "voice", "output_audio_format")}
-
-
-def refuses_answer(asked: AnswerAsked) -> Complaint | None:
-    """Nothing to answer, or a caller who speaks."""
-    if asked.speaking:
-        return Complaint("invalid_value", "Cannot create response while user is speaking.", "response.create")
-    if not asked.has_history and not asked.response.get("instructions"):
-        message = "Cannot create response without input, history, or instructions"
-        return Complaint("invalid_value", message, "response.create")
-    return None

@@ -138,15 +138,14 @@ class OmniRules:
             message = "'audio' and 'input_audio_format' or 'output_audio_format' cannot be given together."
             return Complaint("invalid_value", message, "session.audio")
         known = {name: value for name, value in change.items() if name in self.session_model.model_fields}
-        if isinstance(known.get("tools"), list):
-            known["tools"] = [tool for tool in known["tools"] if checked(NestedTool, tool, "tool") is None]
+        known |= nested_alone(known)
         after = merged(session, known, cleared_by_null=_CLEARED_BY_NULL)
         if after.get("enable_search") and after["tools"]:
             return Complaint(
                 "invalid_value", "'enable_search' and 'tools' exclude each other.", "session.enable_search"
             )
         if isinstance(given := change.get("turn_detection"), dict):
-            after["turn_detection"] = {"type": given["type"], **VAD_DEFAULTS, **_without_nulls(given)}
+            after["turn_detection"] = {"type": given["type"], **VAD_DEFAULTS, **without_nulls(given)}
         return after
 
     def for_answer(self, session: JsonObject, change: object) -> JsonObject | Complaint:
@@ -195,5 +194,12 @@ def refuses_answer(asked: AnswerAsked) -> Complaint | None:
     return None
 
 
-def _without_nulls(fields: JsonObject) -> JsonObject:
+def nested_alone(session: JsonObject) -> JsonObject:
+    """The `tools` of a session that are of the nested shape; nothing when it has no list of them."""
+    tools = session.get("tools")
+    return {"tools": [tool for tool in tools if checked(NestedTool, tool, "tool") is None]} if tools else {}
+
+
+def without_nulls(fields: JsonObject) -> JsonObject:
+    """What a client did give."""
     return {name: value for name, value in fields.items() if value is not None}

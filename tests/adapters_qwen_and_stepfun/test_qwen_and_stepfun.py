@@ -38,7 +38,7 @@ from transports.transport import TransportError
 Make = Callable[..., Any]
 SPEECH = bytes(range(256)) * 60
 LOUD = (b"\x00\x20" * 12 + b"\x00\xe0" * 12) * 400
-NESTED = {
+NESTED: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "book_table",
@@ -112,6 +112,12 @@ def test_tools_are_nested_and_no_key_beside_them_is_sent(both: Make, name: str) 
     assert not {"tool_choice", "parallel_tool_calls"} & set(opened["session"])
     assert "prefix_padding_ms" not in opened["session"]["turn_detection"]
     assert opened["session"]["turn_detection"]["silence_duration_ms"] == 400
+
+
+def test_openai_has_the_same_tools_flat(tools: Any) -> None:
+    client = registry.dialect("openai_realtime").client(TargetSettings("gpt-realtime-2.1"))
+    (frame,) = client.open(Setup("Be brief.", tools, 24_000))
+    assert orjson.loads(frame.payload)["session"]["tools"][0] == {"type": "function", **NESTED["function"]}
 
 
 def test_fewer_tools_confirmed_than_sent_refuse_the_target(both: Make, name: str) -> None:
