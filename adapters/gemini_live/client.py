@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from adapters.dialect import Capabilities, EncodedClip, Setup, TargetSettings, TurnMode
-from adapters.foreign_json import JsonObject, bounded, brief, decode, text_of
+from adapters.foreign_json import JsonObject, bounded, brief, decode, masked, text_of
 from adapters.gemini_live import wire
 from adapters.gemini_live.answers import Answers
 from adapters.gemini_live.faults import fault_of_close, fault_of_connect, fault_of_error
@@ -177,7 +177,7 @@ class GeminiLiveClient:
         message = decode(frame.payload)
         if message is None:
             start = frame.payload[:80].decode("utf-8", "backslashreplace")
-            return [Unrecognised(brief(f"not a JSON object: {start}", 200))], ()
+            return [Unrecognised(brief(masked(f"not a JSON object: {start}", self._secrets), 200))], ()
         unknown = [key for key in message if key not in self._handlers]
         events: list[Event] = []
         if unknown or not message:

@@ -71,7 +71,7 @@ def fault_of_connect(error: TransportError, label: str, secrets: Iterable[str]) 
     if status is None:
         kind = FailureKind.PROTOCOL if error.code == "message_too_big" else FailureKind.TRANSIENT
         return Failed(kind, error.code, brief(masked(str(error), secrets)), error.retry_after_s)
-    code = brief(text_of(explained, "status") or f"http_{status}", 100)
+    code = brief(masked(text_of(explained, "status") or f"http_{status}", secrets), 100)
     message = brief(masked(text_of(explained, "message") or error.body or str(error), secrets))
     if status in (401, 403) or (status == 400 and _KEY.search(message)):
         # The vendor's own sentence may repeat parts of the key: its code says enough.
@@ -88,7 +88,7 @@ def fault_of_connect(error: TransportError, label: str, secrets: Iterable[str]) 
 def fault_of_error(error: JsonObject, *, ready: bool, secrets: Iterable[str]) -> Refused | Failed:
     """An `error` object in a message; the vendor sends none in normal use."""
     number = int_of(error, "code")
-    code = brief(text_of(error, "status") or ("error" if number is None else str(number)), 100)
+    code = brief(masked(text_of(error, "status") or ("error" if number is None else str(number)), secrets), 100)
     message = brief(masked(text_of(error, "message") or "no explanation given", secrets))
     if (fault := fault_of_reason(code, f"{code}: {message}", ready=ready)) is not None:
         return fault
