@@ -245,10 +245,10 @@ class _Endpoint:
 
 
 def _refusal(refusal: HttpRefusal, echo: str) -> web.Response:
-    """A refused handshake or request, explained in the form that most vendors use."""
+    """A refused handshake or request, explained in OpenAI's form, which most vendors share, with Google's `status`."""
     message = f"{refusal.code}: refused with {refusal.status}{echo}"
-    error = {"message": message, "type": refusal.code, "code": refusal.code, "param": None}
-    headers = {} if refusal.retry_after_s is None else {"Retry-After": f"{refusal.retry_after_s:g}"}
+    error = {"message": message, "type": refusal.code, "code": refusal.code, "status": refusal.code}
+    headers = {} if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
     body = orjson.dumps({"error": error})
     return web.Response(status=refusal.status, body=body, content_type="application/json", headers=headers)
 

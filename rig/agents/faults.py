@@ -65,7 +65,8 @@ class HttpRefusal:
 
     status: int
     code: str
-    retry_after_s: float | None = None
+    retry_after_s: int | None = None
+    """For the header, which holds whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +247,10 @@ def _http(value: str | None) -> HttpRefusal:
     code, _, after = rest.partition(":")
     if not status.isdecimal() or not 400 <= int(status) <= 599:
         raise ValueError("the status must be from 400 to 599")
+    if after and not re.fullmatch(r"[0-9]{1,5}", after):
+        raise ValueError("the time to wait must be whole seconds")
     known = _HTTP_CODES.get(int(status), "server_error" if int(status) >= 500 else "invalid_request_error")
-    return HttpRefusal(int(status), code or known, _seconds(after) if after else None)
+    return HttpRefusal(int(status), code or known, int(after) if after else None)
 
 
 _HTTP_CODES: Final = {401: "invalid_api_key", 403: "permission_denied", 429: "rate_limit_exceeded"}
