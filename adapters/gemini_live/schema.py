@@ -177,7 +177,7 @@ class _Translator:
         name = next((name for name in ("anyOf", "oneOf") if name in given), None)
         if name is None:
             return None
-        beside = sorted(set(given) & (_READ | {"properties"}) - {name, "nullable", "type"})
+        beside = sorted(set(given) & _READ - {name, "nullable", "type"})
         branches = given[name]
         if beside:
             raise self._wrong(f"{path}.{name}", f"Gemini takes no {beside[0]} beside it")
