@@ -71,13 +71,18 @@ def open_folder(prepared: Prepared, path: Path, scrubber: Scrubber) -> RunFolder
     """The run folder at `path`: opened if it is one already, created if it is absent or empty.
 
     Raises:
-        RunFolderError: the path holds something else.
+        RunFolderError: the path holds something else, or cannot be written.
     """
-    if (path / "run.json").is_file():
-        return RunFolder.open(path)
-    if path.exists() and any(path.iterdir()):
-        raise RunFolderError(f"{path}: is not empty and not a run folder; choose another --out")
-    return RunFolder.create(path, run_description(prepared), scrubber)
+    try:
+        if (path / "run.json").is_file():
+            return RunFolder.open(path)
+        if path.exists() and any(path.iterdir()):
+            raise RunFolderError(f"{path}: is not empty and not a run folder; choose another --out")
+        return RunFolder.create(path, run_description(prepared), scrubber)
+    except OSError as error:
+        raise RunFolderError(
+            f"{path}: cannot be used as a run folder ({error.strerror}); choose another --out"
+        ) from None
 
 
 def remaining(prepared: Prepared, folder: RunFolder) -> Remaining:

@@ -96,6 +96,10 @@ class ScriptedServer:
         """For file mode."""
         return f"http://127.0.0.1:{self.port}/v1"
 
+    def play(self, *scripts: Script) -> None:
+        """Forget the connections so far; the next one plays the first of these."""
+        self.connections, self._scripts = [], scripts
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """One connection or request."""
         script = self._scripts[min(len(self.connections), len(self._scripts) - 1)]
