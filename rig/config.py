@@ -87,6 +87,8 @@ class Price(_Section):
     """What a target costs, in US dollars. Rates that do not apply are 0."""
 
     per_session_minute: float = Field(default=0.0, ge=0)
+    input_audio_per_minute: float = Field(default=0.0, ge=0)
+    output_audio_per_minute: float = Field(default=0.0, ge=0)
     input_audio_per_million: float = Field(default=0.0, ge=0)
     """Per million tokens, like the three below."""
     input_text_per_million: float = Field(default=0.0, ge=0)

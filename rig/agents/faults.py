@@ -19,6 +19,7 @@ from adapters.misbehaviour import Misbehaves
 MAX_WAIT_S: Final = 600.0
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 BIG_FRAME_BYTES: Final = 1_500_000
+_MAX_SIGMA: Final = 10.0
 MIDDLE: Final = 5
 """Which client message after the settings is taken for the middle of the caller's audio."""
 
@@ -238,7 +239,10 @@ def _wait(value: str | None) -> Wait:
             return Wait(shape, low, high)
         raise ValueError("the first bound is above the second")
     if shape == "lognormal" and len(numbers) == 2:
-        return Wait(shape, _seconds(numbers[0], 0.001), _seconds(numbers[1]))
+        median, sigma = _seconds(numbers[0], 0.001), _seconds(numbers[1])
+        if sigma <= _MAX_SIGMA:
+            return Wait(shape, median, sigma)
+        raise ValueError(f"sigma must be at most {_MAX_SIGMA:g}")
     raise ValueError("no such distribution")
 
 

@@ -36,6 +36,11 @@ def known_prices() -> Mapping[str, Price]:
 def cost_of(capture: Capture, price: Price) -> float | None:
     """Cost of one attempt in the price's currency; None when it cannot be told (no usage, no session time)."""
     parts = []
+    if price.input_audio_per_minute or price.output_audio_per_minute:
+        pacing, reply = capture.pacing, capture.reply_audio
+        sent_s = pacing.chunks * pacing.chunk_ms / 1000 if pacing else 0.0
+        parts.append(price.input_audio_per_minute * sent_s / 60)
+        parts.append(price.output_audio_per_minute * (reply.received_s if reply else 0.0) / 60)
     if price.per_session_minute:
         start_ns, end_ns = capture.marks.get(Mark.CONNECT_END), capture.marks.get(Mark.ANSWER_END)
         if start_ns is None or end_ns is None:

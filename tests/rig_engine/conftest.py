@@ -29,7 +29,8 @@ from rig.report.build import build_report
 def _module(name: str) -> ModuleType:
     """A file beside this one (tests have no packages)."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -110,7 +111,7 @@ class Rig:
         self.folder = folder
 
     def config(self, url: str, **changes: Any) -> dict[str, Any]:
-        """One realtime target `agent` at `url`, audio of `./bank`, one session at a time, quick limits, no preflight."""
+        """One realtime target `agent` at `url`, audio of `./bank`, one at a time, quick limits, no preflight."""
         target = {"name": "agent", "adapter": "openai_realtime", "model": "m", "base_url": url}
         target |= changes.pop("target", {})
         limits = {"setup_s": 5, "turn_s": 5, "backoff_s": 0.02} | changes.pop("limits", {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,9 +182,7 @@ class TestClipsAsRecorded:
 
 class TestB17HalfSamples:
     @pytest.mark.parametrize("rate_hz", [24_000, 44_100])
-    def test_pieces_of_15_ms_hold_whole_samples(
-        self, rig: Any, serve: Any, ga: Any, banks: Any, rate_hz: int
-    ) -> None:
+    def test_pieces_of_15_ms_hold_whole_samples(self, rig: Any, serve: Any, ga: Any, banks: Any, rate_hz: int) -> None:
         clip(rig, banks, banks.wav(banks.tone(1.0, rate_hz), rate_hz))
         server = serve([*ga.COMMITTED, *ga.called()])
         rig.run(rig.config(server.ws_url, chunk_ms=15))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -135,7 +135,7 @@ def _item(banks: Any, tool: dict[str, Any], gold: dict[str, Any]) -> dict[str, A
 class TestB20WholeNumbersForDecimals:
     """The gold is the bank's, the call is the wire's: JSON texts, not Python values."""
 
-    TOOL: Any = {
+    TOOL: ClassVar[Any] = {
         "name": "average",
         "description": "Averages.",
         "params": [
@@ -168,7 +168,7 @@ class TestB20WholeNumbersForDecimals:
 class TestB21MadeUpArguments:
     """What the tool does not take is wrong, and null counts as left out."""
 
-    TOOL: Any = {
+    TOOL: ClassVar[Any] = {
         "name": "weather",
         "description": "The weather.",
         "params": [{"name": "city", "type": "string", "required": True}, {"name": "unit", "type": "string"}],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -147,7 +147,7 @@ class TestAgents:
 
 @pytest.mark.usefixtures("bank")
 class TestFileMode:
-    ANSWER: Any = {
+    ANSWER: ClassVar[Any] = {
         "id": "x",
         "object": "chat.completion",
         "created": 1,
@@ -213,7 +213,7 @@ ADPCM = struct.pack("<HHIIHH", 2, 1, 24_000, 24_000, 1, 4)
 class TestBadClips:
     """Named before any connection; their cells are input errors, the others are run."""
 
-    CASES: Any = {
+    CASES: ClassVar[Any] = {
         "empty": (b"", "empty"),
         "no samples": ("wav", "no samples"),
         "unreadable": (b"this is no audio at all", "unreadable"),
@@ -298,9 +298,7 @@ class TestBadConfigs:
         return caught.value.problems
 
     def test_unsupported_turn_mode(self, rig: Any) -> None:
-        (line,) = self.refused(
-            rig, target={"adapter": "rig_socket"}, turn_control={"mode": "semantic_vad"}
-        )
+        (line,) = self.refused(rig, target={"adapter": "rig_socket"}, turn_control={"mode": "semantic_vad"})
         assert "targets[0] (agent)" in line
         assert "semantic_vad" in line
         assert "manual, server_vad" in line

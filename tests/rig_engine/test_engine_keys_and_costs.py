@@ -7,7 +7,7 @@ import itertools
 import anyio
 import pytest
 
-from captures.capture import Capture, Condition, Ending, Mark
+from captures.capture import Capture, Condition, Ending, Mark, Pacing, ReplyAudio
 from rig.config import Price
 from rig.engine.costs import Spending, cost_of, known_prices
 from rig.engine.keys import KeyPool, NoKeyLeftError, RequestRate
@@ -124,6 +124,23 @@ def test_cost_by_the_minute_and_the_ceiling() -> None:
     assert (spending.spent, spending.reached, spending.unknown) == (pytest.approx(0.075), False, 0)
     spending.add(a_capture(None, seconds=30))
     assert spending.reached
+
+
+def test_cost_by_the_minute_of_audio() -> None:
+    pacing = Pacing(
+        pace=1,
+        chunk_ms=20,
+        chunks=300,
+        lateness_p50_ns=0,
+        lateness_p99_ns=0,
+        lateness_max_ns=0,
+        last_chunk_ns=0,
+        commit_ns=0,
+    )
+    reply = ReplyAudio(rate_hz=24000, received_s=3.0, leading_silence_s=None)
+    capture = a_capture(None).model_copy(update={"pacing": pacing, "reply_audio": reply})
+    price = Price(input_audio_per_minute=0.06, output_audio_per_minute=0.24)
+    assert cost_of(capture, price) == pytest.approx(0.06 * 6 / 60 + 0.24 * 3 / 60)
 
 
 def test_an_attempt_of_unknown_cost_is_counted_and_not_free() -> None:
