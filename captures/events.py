@@ -161,6 +161,8 @@ class Warned:
 
     code: str
     message: str
+    spoils_turn: bool = False
+    """True for a complaint about this turn: no answer after it is the peer's failure, not the agent's silence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class AnswerTracker:
                 self._marks[Mark.SERVER_SPEECH_STOPPED] = t_ns
         elif isinstance(event, Warned):
             self._notes.add(f"{event.code}: {event.message}")
-            if self._caller_done_ns is not None and self._complaint is None:
+            if event.spoils_turn and self._caller_done_ns is not None and self._complaint is None:
                 self._complaint = event
         elif isinstance(event, Interrupted) and self._last_content_ns is not None:
             self._notes.add("the agent's speech was interrupted")

@@ -283,11 +283,11 @@ class RealtimeClient:
             return [Warned(code, message)]
         if code in codes.commit_empty:
             heard = self._committed or not self._manual or self._answers.running
-            return [Warned(code, message) if heard else Failed(FailureKind.PROTOCOL, code, message)]
+            return [Warned(code, message, spoils_turn=True) if heard else Failed(FailureKind.PROTOCOL, code, message)]
         if self._is_of_our_request(text_of(error, "event_id")):
             kind = FailureKind.TRANSIENT if family == "server_error" else FailureKind.PROTOCOL
             return [Failed(kind, code, message)]
-        return [Warned(code, message)]
+        return [Warned(code, message, spoils_turn=True)]
 
     def _is_of_our_request(self, event_id: str | None) -> bool:
         """True when an error means that the answer we asked for will not come."""

@@ -362,7 +362,7 @@ def test_xai_goes_on_without_a_confirmation_once_it_has_opened(
         assert session.ready == SessionReady(None, {"note": "not confirmed within 0.01 s"})
         session.start_turn()
         error = {"type": "error", "error": {"code": "odd", "message": "Later."}}
-        assert both.hear(error) == [Warned("odd", "Later.")]
+        assert both.hear(error) == [Warned("odd", "Later.", spoils_turn=True)]
 
 
 # Ends of sessions, and refused handshakes over a real socket

@@ -502,8 +502,8 @@ EMPTY = error("input_audio_buffer_commit_empty")
             Warned("conversation_already_has_active_response", "Text."),
         ),
         (error("response_cancel_not_active"), Warned("response_cancel_not_active", "Text.")),
-        (error("anything"), Warned("anything", "Text.")),
-        (error(None, "server_error"), Warned("server_error", "Text.")),
+        (error("anything"), Warned("anything", "Text.", spoils_turn=True)),
+        (error(None, "server_error"), Warned("server_error", "Text.", spoils_turn=True)),
         (error("insufficient_quota"), Failed(FailureKind.QUOTA, "insufficient_quota", "Text.")),
         (error("session_expired"), Failed(FailureKind.TRANSIENT, "session_expired", "Text.")),
         (error("invalid_api_key"), Refused("invalid_api_key", "Text.")),
@@ -540,7 +540,7 @@ def test_empty_commit_under_server_detection_is_a_warning_and_the_answer_counts(
     assert events == [
         SpeechStopped(900),
         TurnCommitted("i"),
-        Warned("input_audio_buffer_commit_empty", "Text."),
+        Warned("input_audio_buffer_commit_empty", "Text.", spoils_turn=True),
         ToolCallStarted("c1", "lookup_order", 0),
         ToolCall("c1", "lookup_order", "{}", {}, 0),
         COMPLETED,
@@ -549,7 +549,9 @@ def test_empty_commit_under_server_detection_is_a_warning_and_the_answer_counts(
 
 @pytest.mark.parametrize("before", [CREATED, {"type": "input_audio_buffer.committed", "item_id": "i"}])
 def test_empty_commit_is_a_warning_once_the_turn_was_taken(wire: Make, before: Any) -> None:
-    assert wire().asked().hear(before, EMPTY)[-1] == Warned("input_audio_buffer_commit_empty", "Text.")
+    assert wire().asked().hear(before, EMPTY)[-1] == Warned(
+        "input_audio_buffer_commit_empty", "Text.", spoils_turn=True
+    )
 
 
 def test_manual_commit_is_one_commit_and_one_request(wire: Make) -> None:

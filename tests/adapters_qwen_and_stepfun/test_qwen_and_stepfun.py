@@ -182,13 +182,13 @@ def test_both_ends_of_a_cancelled_answer_are_read(both: Make, name: str, kind: s
 def test_an_error_that_names_no_message_ends_an_awaited_answer(both: Make, name: str) -> None:
     error = {"type": "error", "error": {"type": "invalid_request_error", "code": "invalid_value", "message": "No."}}
     pair = both(name).open()
-    assert pair.hear(error) == [Warned("invalid_value", "No.")]
+    assert pair.hear(error) == [Warned("invalid_value", "No.", spoils_turn=True)]
     pair.client.start_turn()
-    assert pair.hear(error) == [Warned("invalid_value", "No.")]
+    assert pair.hear(error) == [Warned("invalid_value", "No.", spoils_turn=True)]
     pair.client.commit_turn()
     assert pair.hear(error) == [Failed(FailureKind.PROTOCOL, "invalid_value", "No.")]
     pair.hear({"type": "response.created", "response": {"id": "r"}})
-    assert pair.hear(error) == [Warned("invalid_value", "No.")]
+    assert pair.hear(error) == [Warned("invalid_value", "No.", spoils_turn=True)]
 
 
 def test_a_second_request_is_refused_and_nothing_is_lost(both: Make, name: str) -> None:

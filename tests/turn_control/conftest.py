@@ -51,7 +51,7 @@ _EVENTS: Mapping[str, Callable[[Mapping[str, Any]], ev.Event]] = {
     "interrupted": lambda m: ev.Interrupted(),
     "end": lambda m: ev.AnswerEnded(ev.AnswerEnd(m.get("reason", "completed")), m.get("detail", "")),
     "usage": lambda m: ev.Usage(m["counts"]),
-    "warned": lambda m: ev.Warned(m["code"], m["message"]),
+    "warned": lambda m: ev.Warned(m["code"], m["message"], m.get("spoils_turn", False)),
     "refused": lambda m: ev.Refused(m["code"], m["message"]),
     "failed": lambda m: ev.Failed(ev.FailureKind(m["kind"]), m["code"], m["message"]),
 }

@@ -139,6 +139,8 @@ def test_silence_up_to_the_turn_limit_is_no_answer(answer_to):
 def test_b03_a_refused_commit_without_an_answer_is_not_no_answer(answer_to):
     warning = {"type": "warned", "code": "input_audio_buffer_commit_empty", "message": "buffer too small"}
     _, record = answer_to([(0.05, warning)], limits=Limits(turn_s=8))
+    assert record.ending is Ending.NO_ANSWER, "a warning about something else excuses no silence"
+    _, record = answer_to([(0.05, warning | {"spoils_turn": True})], limits=Limits(turn_s=8))
     assert record.ending is Ending.INFRASTRUCTURE_ERROR
     assert record.error.code == "input_audio_buffer_commit_empty"
 
