@@ -1,7 +1,11 @@
-"""One caller turn on an open session, and the answer to it. Neither opens nor closes the session."""
+"""One caller turn on an open session, or the results of calls, and the answer to it.
+
+Neither opens nor closes the session.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +52,15 @@ class TextTurn:
     text: str
 
 
-CallerTurn = SpokenTurn | TextTurn
+@dataclass(frozen=True, slots=True)
+class ResultTurn:
+    """No turn of the caller: results of calls go back, and the agent goes on."""
+
+    results: Mapping[str, str]
+    """Call id → output, of every call that is open: many vendors go on only once each has its result."""
+
+
+CallerTurn = SpokenTurn | TextTurn | ResultTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +119,8 @@ async def play_turn(
         return running.refused(f"turn control {spoken_as.value!r} is not possible here for speech (offered: {offered})")
     if isinstance(turn, TextTurn) and not capabilities.text_twin:
         return running.refused("this dialect takes no caller turn as text")
+    if isinstance(turn, ResultTurn) and not capabilities.second_turn:
+        return running.refused("this dialect takes no result of a call")
     return await running.play()
 
 
@@ -183,12 +197,20 @@ class _Turn:
 
     def _begin(self) -> None:
         if isinstance(self._turn, TextTurn):
-            self._text_marks[Mark.COMMIT] = self._session.text(self._turn.text)
-            self._caller_done(self._text_marks[Mark.COMMIT])
+            self._sent_at_once(self._session.text(self._turn.text))
+        elif isinstance(self._turn, ResultTurn):
+            sent_ns = self._started_ns
+            for call_id, output in self._turn.results.items():
+                sent_ns = self._session.tool_result(call_id, output)
+            self._sent_at_once(sent_ns)
         elif self._player is not None and self._session.dialect.capabilities.streams_audio:
             self._player.start(self._ticker, self._clock, self._failed)
         elif self._player is not None:
             self._player.play_at_once()
+
+    def _sent_at_once(self, sent_ns: int) -> None:
+        self._text_marks[Mark.COMMIT] = sent_ns
+        self._caller_done(sent_ns)
 
     # --- called on the event loop, between awaits
 
