@@ -1,4 +1,4 @@
-"""The item file format: tools, golds, scenes, variants, probe, item (VoxParity's, with our additions).
+"""The item file format: tools, golds, scenes, variants, probe, followup, item (VoxParity's, with our additions).
 
 Frozen models that say what a well-formed file may hold. Checks across several fields or files are `rig.bank.lint`.
 """
@@ -228,6 +228,19 @@ class Probe(BankModel):
     gold_by_variant: Mapping[str, str]
 
 
+class Followup(BankModel):
+    """A scripted second turn: the agent asked (or the like), is told so, and the caller answers."""
+
+    trigger_tools: Annotated[tuple[ToolName, ...], Field(min_length=1)]
+    """A first call with one of these starts it."""
+    result: Text
+    """What the tool returns to the agent."""
+    reply: Text
+    """The caller's words in the second turn."""
+    gold_by_variant: Mapping[Identifier, Gold] = Field(default_factory=dict)
+    """What is right after the reply; the variant's own gold where it is not named."""
+
+
 class Item(BankModel):
     """A call reduced to its moment of decision: one transcript, two or more variants."""
 
@@ -247,7 +260,7 @@ class Item(BankModel):
     held: bool | None = None
     design: str | None = None
     """`invariant_control`: the right action is the same on every variant; out of every headline."""
-    followup: JsonValue = None
+    followup: Followup | None = None
     canary: str | None = None
 
     @property
@@ -261,3 +274,11 @@ class Item(BankModel):
             if variant.variant_id == variant_id:
                 return variant
         raise KeyError(f"{self.id} has no variant {variant_id!r}")
+
+    def second_gold(self, variant: Variant) -> Gold:
+        """What is right on `variant` in the second turn."""
+        return (
+            variant.gold
+            if self.followup is None
+            else self.followup.gold_by_variant.get(variant.variant_id, variant.gold)
+        )

@@ -51,6 +51,7 @@ def lint(bank: Bank) -> list[Problem]:
         note(file, _ids(item))
         note(file, _policy(item))
         note(file, _golds(item, tools))
+        note(file, _followup(item, tools))
         note(file, _siblings(item))
         note(file, _probe(item))
         note(file, _audible(item))
@@ -92,21 +93,38 @@ def _golds(item: Item, tools: Mapping[str, Tool]) -> Iterator[Finding]:
             "error",
         )
     for index, variant in enumerate(item.variants):
-        field = f"variants[{index}].gold"
-        gold = variant.gold
-        yield from _call(f"{field}", gold.tool, gold.args, tools)
-        if gold.tool is not None and gold.tool in tools:
-            optional = {name: values or () for name, values in gold.optional_args.items()}
-            yield from _arguments(f"{field}.optional_args", tools[gold.tool], optional)
-            for param in tools[gold.tool].params:
-                if param.required and param.name not in gold.args and param.name not in gold.optional_args:
-                    message = f"{param.name} is required by {gold.tool}, so no valid call can match this gold"
-                    yield f"{field}.args", message, "strict"
-        for position, acceptable in enumerate(gold.acceptable):
-            here = f"{field}.acceptable[{position}]"
-            yield from _call(here, acceptable.tool, acceptable.args, tools)
-            if acceptable.tool == gold.tool and not acceptable.args:
-                yield here, f"{acceptable.tool} is this variant's gold already", "strict"
+        yield from _gold(f"variants[{index}].gold", variant.gold, tools)
+
+
+def _gold(field: str, gold: Gold, tools: Mapping[str, Tool]) -> Iterator[Finding]:
+    yield from _call(f"{field}", gold.tool, gold.args, tools)
+    if gold.tool is not None and gold.tool in tools:
+        optional = {name: values or () for name, values in gold.optional_args.items()}
+        yield from _arguments(f"{field}.optional_args", tools[gold.tool], optional)
+        for param in tools[gold.tool].params:
+            if param.required and param.name not in gold.args and param.name not in gold.optional_args:
+                message = f"{param.name} is required by {gold.tool}, so no valid call can match this gold"
+                yield f"{field}.args", message, "strict"
+    for position, acceptable in enumerate(gold.acceptable):
+        here = f"{field}.acceptable[{position}]"
+        yield from _call(here, acceptable.tool, acceptable.args, tools)
+        if acceptable.tool == gold.tool and not acceptable.args:
+            yield here, f"{acceptable.tool} is this variant's gold already", "strict"
+
+
+def _followup(item: Item, tools: Mapping[str, Tool]) -> Iterator[Finding]:
+    if item.followup is None:
+        return
+    for index, name in enumerate(item.followup.trigger_tools):
+        if name not in tools:
+            message = f"{name!r} is not on the menu ({', '.join(sorted(tools))}): it can start no second turn"
+            yield f"followup.trigger_tools[{index}]", message, "strict"
+    variants = {variant.variant_id for variant in item.variants}
+    for variant_id, gold in item.followup.gold_by_variant.items():
+        field = f"followup.gold_by_variant.{variant_id}"
+        if variant_id not in variants:
+            yield field, "the item has no such variant", "strict"
+        yield from _gold(field, gold, tools)
 
 
 def _action(gold: Gold) -> str:
@@ -225,19 +243,18 @@ def _clips(bank: Bank) -> Iterator[Finding]:
     wanted = {(item.id, variant.variant_id) for item in bank.items for variant in item.variants}
     for item_id, variant_id in sorted(wanted - set(bank.clips)):
         yield f"{item_id}/{variant_id}", "no clip for this variant", "error"
-    for item_id, variant_id in sorted(set(bank.clips) - wanted):
-        yield f"{item_id}/{variant_id}", "no such variant in this bank", "warning"
-    for item_id, variant_id in sorted(wanted & set(bank.clips)):
-        clip = bank.clips[item_id, variant_id]
-        path = bank.clip_path(clip)
-        if path is None:
-            yield f"{item_id}/{variant_id}", f"audio/{clip.sha256}.flac or .wav is not there", "error"
-        elif _sha256(path) != clip.sha256:
-            yield (
-                f"{item_id}/{variant_id}",
-                f"audio/{path.name} is not the file that its name says: restore it",
-                "error",
-            )
+    for turn, clips in ((1, bank.clips), (2, bank.reply_clips)):
+        for (item_id, variant_id), clip in sorted(clips.items()):
+            field = f"{item_id}/{variant_id}" + (" (turn 2)" if turn == 2 else "")
+            path = bank.clip_path(clip)
+            if (item_id, variant_id) not in wanted:
+                yield field, "no such variant in this bank", "warning"
+            elif turn == 2 and bank.item(item_id).followup is None:
+                yield field, "the item has no followup, so nobody plays this reply", "warning"
+            elif path is None:
+                yield field, f"audio/{clip.sha256}.flac or .wav is not there", "error"
+            elif _sha256(path) != clip.sha256:
+                yield field, f"audio/{path.name} is not the file that its name says: restore it", "error"
 
 
 def _sha256(path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rig.bank.models import Annotation, Bank, BankInfo, ClipEntry, Item, Problem
+from rig.bank.models import Annotation, Bank, BankInfo, ClipEntry, Followup, Item, Problem
 from rig.bank.yaml_file import YamlFileError, read_yaml
 
 MAX_ITEM_BYTES = 256 * 1024
@@ -57,7 +57,8 @@ def load_bank(path_or_name: str | Path, engine: str | None = None) -> Bank:
         info=info.model_copy(update={"origin": "own"}) if own else info,
         items=tuple(sorted(items, key=lambda item: item.id)),
         annotations=annotations,
-        clips=clips,
+        clips={key[:2]: entry for key, entry in clips.items() if key[2] == 1},
+        reply_clips={key[:2]: entry for key, entry in clips.items() if key[2] == 2},
         sources=sources,
         warnings=tuple(reader.problems),
     )
@@ -82,7 +83,7 @@ class _Reader:
             data = self._data(name, MAX_ITEM_BYTES)
             if data is None:
                 continue
-            item = self._model(Item, data, name)
+            item = self._model(Item, self._without_unknown_followup(data, name), name)
             if item is None:
                 continue
             if item.id in sources:
@@ -91,6 +92,19 @@ class _Reader:
             sources[item.id] = name
             items.append(item)
         return items, sources
+
+    def _without_unknown_followup(self, data: object, name: str) -> object:
+        """Without a `followup` of a shape that we do not know: other banks use the key in their own ways."""
+        if not isinstance(data, Mapping) or data.get("followup") is None:
+            return data
+        try:
+            Followup.model_validate(data["followup"])
+        except ValidationError as error:
+            fields = ", ".join(dict.fromkeys(_field(detail["loc"], "followup") for detail in error.errors()))
+            message = f"not a second turn as known here, not read (see {fields})"
+            self.problems.append(Problem(name, "followup", message, "warning"))
+            return {key: value for key, value in data.items() if key != "followup"}
+        return data
 
     def _item_files(self) -> list[str]:
         names: list[str] = []
@@ -123,8 +137,8 @@ class _Reader:
                 found[str(item_id)] = annotation
         return found
 
-    def clips(self, engine: str | None) -> dict[tuple[str, str], ClipEntry]:
-        """(item id, variant id) → the entry of the chosen engine."""
+    def clips(self, engine: str | None) -> dict[tuple[str, str, int], ClipEntry]:
+        """(item id, variant id, turn) → the entry of the chosen engine."""
         name = "audio/manifest.yaml"
         data = self._data(name, MAX_TABLE_BYTES)
         if isinstance(data, Mapping):
@@ -135,14 +149,14 @@ class _Reader:
             self._error(name, "", "must be a list of entries (item_id, variant_id, sha256, engine)")
             return {}
         entries = [self._model(ClipEntry, entry, name, f"[{index}]") for index, entry in enumerate(data)]
-        served: dict[tuple[str, str], list[ClipEntry]] = {}
+        served: dict[tuple[str, str, int], list[ClipEntry]] = {}
         for entry in entries:
             if entry is not None and engine in (None, entry.engine):
-                served.setdefault((entry.item_id, entry.variant_id), []).append(entry)
+                served.setdefault((entry.item_id, entry.variant_id, entry.turn), []).append(entry)
         if not served and engine is not None:
             known = ", ".join(sorted({entry.engine for entry in entries if entry is not None})) or "none"
             self._error(name, "engine", f"no clip of engine {engine!r}; there are: {known}")
-        for (item_id, variant_id), choice in served.items():
+        for (item_id, variant_id, _), choice in served.items():
             if len(choice) > 1:
                 engines = ", ".join(entry.engine or "unnamed" for entry in choice)
                 self._error(name, "engine", f"{item_id}/{variant_id} has several clips ({engines}): choose an engine")

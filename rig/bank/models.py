@@ -15,7 +15,19 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 
-from rig.bank.items import Acceptable, BankModel, Gold, Identifier, Item, Param, Probe, Scene, Tool, Variant
+from rig.bank.items import (
+    Acceptable,
+    BankModel,
+    Followup,
+    Gold,
+    Identifier,
+    Item,
+    Param,
+    Probe,
+    Scene,
+    Tool,
+    Variant,
+)
 from rig.bank.words import CueKind, Grounding, HarmClass, Role, Severity
 
 __all__ = [
@@ -26,6 +38,7 @@ __all__ = [
     "BankInfo",
     "ClipEntry",
     "CueKind",
+    "Followup",
     "Gold",
     "Grounding",
     "HarmClass",
@@ -68,6 +81,8 @@ class ClipEntry(BaseModel):
     sha256: Annotated[str, StringConstraints(to_lower=True, pattern=r"^[0-9a-fA-F]{64}$")]
     """Of the file, which also bears it as its name."""
     engine: str = ""
+    turn: Literal[1, 2] = 1
+    """2 for the caller's reply in a followup, which is listed for each variant that has it as audio."""
     pcm_sha256: str | None = None
     speech_end_s: Annotated[FiniteFloat, Field(ge=0)] | None = None
     """End of the caller's speech, seconds from the start of the clip."""
@@ -122,6 +137,8 @@ class Bank:
     annotations: Mapping[str, Annotation] = field(default_factory=dict)
     clips: Mapping[tuple[str, str], ClipEntry] = field(default_factory=dict)
     """(item id, variant id) → entry of the chosen engine."""
+    reply_clips: Mapping[tuple[str, str], ClipEntry] = field(default_factory=dict)
+    """The same of replies in a second turn."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Item id → its file, relative to `root`."""
     warnings: tuple[Problem, ...] = ()
@@ -178,6 +195,10 @@ class Bank:
     def clip(self, item: Item, variant: Variant) -> ClipEntry | None:
         """The variant's entry in the audio manifest, None where it has none."""
         return self.clips.get((item.id, variant.variant_id))
+
+    def reply_clip(self, item: Item, variant: Variant) -> ClipEntry | None:
+        """The entry of the caller's reply in a second turn on this variant, None where it has none."""
+        return self.reply_clips.get((item.id, variant.variant_id))
 
     def clip_path(self, clip: ClipEntry) -> Path | None:
         """The clip's file (FLAC before WAV), None where it is not on disk."""
