@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -23,6 +24,8 @@ from rig.agents.emulator import ROUTES, base_url, serve
 from rig.agents.faults import KINDS, parse
 from rig.agents.send_stamps import SendStamps
 from rig.cli.run_command import run_and_report
+from rig.config import ConfigError, parse_config
+from rig.engine.prepare import prepare
 
 BOOKED = {"party": 4, "time": "19:30"}
 SPEECH = b"\x10\x27\xf0\xd8" * 6_000
@@ -176,7 +179,7 @@ def bank(rig: Any, banks: Any) -> Path:
 
 def target(dialect: str, name: str, url: str, **more: Any) -> dict[str, Any]:
     own = {"name": name, "adapter": dialect, "model": "m", "base_url": url, "api_key_env": "KEY"}
-    return own | TARGETS.get(dialect, {}) | more
+    return copy.deepcopy(own | TARGETS.get(dialect, {}) | more)  # YAML would write what is shared as an alias
 
 
 @pytest.mark.usefixtures("bank")
@@ -224,6 +227,24 @@ class TestMeasured:
         (call,) = done.only.calls
         assert (call.name, call.arguments, call.arguments_json) == ("book_table", None, '{"party":4,"t')
         assert done.report()["targets"]["agent"]["credit"]["neutral"]["mean"] < 1
+
+
+@pytest.mark.usefixtures("bank")
+def test_faults_are_part_of_a_cells_identity(rig: Any) -> None:
+    def identity(*faults: str) -> str:
+        own = {"name": "a", "adapter": "rig_socket", "embedded_agent": "local-cascade", "faults": list(faults)}
+        text = yaml.safe_dump(rig.config("", targets=[own]))
+        return prepare(parse_config(text, "c.yaml", rig.folder, {})).plan.cells[0].identity
+
+    assert len({identity(), identity("drop"), identity("drop@0.5"), identity("drop@0.5", "seed=1")}) == 4
+    assert identity("drop") == identity("drop")
+
+
+@pytest.mark.usefixtures("bank")
+def test_a_fault_that_the_dialect_cannot_have_is_named_before_any_connection(rig: Any) -> None:
+    own = {"name": "a", "adapter": "chat_audio", "model": "m", "embedded_agent": "local-cascade", "faults": ["no-ack"]}
+    with pytest.raises(ConfigError, match=r"targets\[0\] \(a\): chat_audio has no fault no-ack"):
+        rig.run(rig.config("", targets=[own]))
 
 
 @pytest.mark.usefixtures("bank")
