@@ -22,13 +22,16 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from adapters import registry
 from adapters.dialect import TurnMode
 from captures.capture import Condition
+from captures.scrub import Scrubber
 from rig.agents import faults
+from rig.bank.yaml_file import YamlFileError, read_yaml
 
 MAX_CONFIG_BYTES = 1_000_000
 EmbeddedAgentName = Literal["local-cascade", "local-acoustic"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
+_UNFIT = "holds a line break, an outer space or a character that is not plain ASCII; copy the value again"
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -51,7 +54,7 @@ class Role(StrEnum):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class TurnControlConfig(_Section):
@@ -141,6 +144,16 @@ class TargetConfig(_Section):
             raise ValueError(f"no adapter {value!r}; there are: {', '.join(registry.names())}")
         return value
 
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, value: str | None) -> str | None:
+        try:
+            _ = urlsplit(value or "").port
+        except ValueError:
+            # Python's own message repeats a part of the address, which may hold a secret.
+            raise ValueError("is not an address; write it like ws://127.0.0.1:9876/") from None
+        return value
+
     @field_validator("faults")
     @classmethod
     def _readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -195,59 +208,37 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> Resolve
         ConfigError: unreadable, unknown keys, wrong values, or environment values missing; all problems at once.
     """
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise ConfigError(str(path), [f"larger than {MAX_CONFIG_BYTES} bytes; this is not a config file"])
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(str(path), [f"cannot be read: {error.strerror}"]) from None
-    except UnicodeDecodeError:
-        raise ConfigError(str(path), ["is not UTF-8 text"]) from None
-    return parse_config(text, str(path), path.resolve().parent, os.environ if environ is None else environ)
+        raw = read_yaml(path, MAX_CONFIG_BYTES)
+    except YamlFileError as error:
+        raise ConfigError(str(path), [str(error)]) from None
+    return _resolved(raw, str(path), path.resolve().parent, os.environ if environ is None else environ)
 
 
 def parse_config(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> ResolvedConfig:
-    """`load_config` for text at hand; `where` names it in errors."""
-    try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" (line {mark.line + 1})" if mark else ""
-        raise ConfigError(where, [f"is not valid YAML{line}: {getattr(error, 'problem', None) or error}"]) from None
+    """`load_config` for text of the caller's own making, not bounded like a file; `where` names it in errors."""
+    return _resolved(yaml.safe_load(text), where, folder, environ)
+
+
+def _resolved(raw: object, where: str, folder: Path, environ: Mapping[str, str]) -> ResolvedConfig:
     if not isinstance(raw, dict):
         raise ConfigError(where, ["must be a mapping with `version: 1`, `bank:` and `targets:`"])
-
     problems: list[str] = []
     used: dict[str, str] = {}
     filled = _fill(raw, "", environ, used, problems)
     try:
         config = Config.model_validate(filled)
     except ValidationError as error:
-        problems += [_one_line(detail["loc"], detail["type"], detail["msg"]) for detail in error.errors()]
-        raise ConfigError(where, problems) from None
-
-    keys: dict[str, dict[str, str]] = {}
-    for number, target in enumerate(config.targets):
-        place = f"targets[{number}] ({target.name})"
-        if target.embedded_agent and target.base_url:
-            problems.append(f"{place}: give base_url or embedded_agent, not both")
-        if target.faults and not target.embedded_agent:
-            problems.append(f"{place}: faults are for an embedded_agent; another emulator has its own --fault")
-        envs = list(dict.fromkeys([*([target.api_key_env] if target.api_key_env else []), *target.api_key_envs]))
-        keys[target.name] = {}
-        for env in envs:
-            value = environ.get(env)
-            if value:
-                keys[target.name][env] = used[env] = value
-            else:
-                problems.append(f"{place}: environment variable {env} is not set; export your key as it")
-        if not envs and not target.embedded_agent and not target.base_url:
-            default = registry.dialect(target.adapter).default_key_env
-            hint = f"api_key_env: {default}" if default else "base_url"
-            problems.append(f"{place}: needs {hint} (or base_url of an agent, or embedded_agent)")
-    names = [target.name for target in config.targets]
-    problems += [f"targets: name {name!r} is used twice" for name in {n for n in names if names.count(n) > 1}]
+        problems += _lines(error)
+    else:
+        keys = {
+            target.name: _keys(target, f"targets[{number}] ({target.name})", environ, used, problems)
+            for number, target in enumerate(config.targets)
+        }
+        names = [target.name for target in config.targets]
+        problems += [f"targets: name {name!r} is used twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     if problems:
-        raise ConfigError(where, problems)
+        mask = Scrubber(used.values()).mask  # a message may repeat what stands in the file, filled in
+        raise ConfigError(where, [mask(problem) for problem in problems])
     return ResolvedConfig(
         config=config,
         folder=folder,
@@ -258,25 +249,60 @@ def parse_config(text: str, where: str, folder: Path, environ: Mapping[str, str]
     )
 
 
+def _keys(
+    target: TargetConfig, place: str, environ: Mapping[str, str], used: dict[str, str], problems: list[str]
+) -> dict[str, str]:
+    """The target's API keys by environment name; what its fields say together is checked as well."""
+    if target.embedded_agent and target.base_url:
+        problems.append(f"{place}: give base_url or embedded_agent, not both")
+    if target.faults and not target.embedded_agent:
+        problems.append(f"{place}: faults are for an embedded_agent; another emulator has its own --fault")
+    envs = list(dict.fromkeys([*([target.api_key_env] if target.api_key_env else []), *target.api_key_envs]))
+    if not envs and not target.embedded_agent and not target.base_url:
+        default = registry.dialect(target.adapter).default_key_env
+        hint = f"api_key_env: {default}" if default else "base_url"
+        problems.append(f"{place}: needs {hint} (or base_url of an agent, or embedded_agent)")
+    found = {env: _value(env, place, environ, used, problems) for env in envs}
+    problems += [
+        f"{place}: environment variable {env} {_UNFIT}" for env, key in found.items() if not _fits_a_header(key)
+    ]
+    return {env: key for env, key in found.items() if key}
+
+
+def _value(name: str, place: str, environ: Mapping[str, str], used: dict[str, str], problems: list[str]) -> str:
+    """An environment value, noted in `used`; empty, with a problem, where it cannot be had."""
+    value = environ.get(name, "")
+    if not value:
+        problems.append(f"{place}: environment variable {name} is not set; export its value")
+        return ""
+    used[name] = value
+    return value
+
+
+def _fits_a_header(value: str) -> bool:
+    """False for what would begin another header or cannot be sent in one (a pasted quotation mark, say)."""
+    return value.isascii() and value.isprintable() and value == value.strip()
+
+
 def _fill(value: Any, place: str, environ: Mapping[str, str], used: dict[str, str], problems: list[str]) -> Any:
-    """`${NAME}` in every string, replaced."""
+    """`${NAME}` in every string, replaced; what is no plain data is named."""
     if isinstance(value, dict):
-        return {k: _fill(v, f"{place}.{k}" if place else str(k), environ, used, problems) for k, v in value.items()}
+        problems += [f"{place or 'config'}: key {key!r} is not text; quote it" for key in value if type(key) is not str]
+        return {
+            str(k): _fill(v, f"{place}.{k}" if place else str(k), environ, used, problems) for k, v in value.items()
+        }
     if isinstance(value, list):
         return [_fill(v, f"{place}[{n}]", environ, used, problems) for n, v in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-
-    def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
-        found = environ.get(name)
-        if not found:
-            problems.append(f"{place}: environment variable {name} is not set")
-            return ""
-        used[name] = found
-        return found
-
-    return _REFERENCE.sub(replace, value)
+    if isinstance(value, str):
+        before = len(problems)
+        filled = _REFERENCE.sub(lambda match: _value(match[1], place, environ, used, problems), value)
+        is_sent = ".headers." in place or place.endswith(".base_url")
+        if is_sent and len(problems) == before and not _fits_a_header(filled):
+            problems.append(f"{place}: {_UNFIT}")
+        return filled
+    if value is not None and not isinstance(value, bool | int | float):
+        problems.append(f"{place}: {value} is read as a {type(value).__name__}; quote it")
+    return value
 
 
 def _secrets_in(config: Config) -> Iterator[str]:
@@ -291,13 +317,20 @@ def _secrets_in(config: Config) -> Iterator[str]:
             yield from (value for name, value in parse_qsl(parts.query) if value and name not in ("model", "version"))
 
 
-def _one_line(location: tuple[str | int, ...], kind: str, message: str) -> str:
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
-    if kind == "extra_forbidden":
-        key = str(location[-1])
-        close = difflib.get_close_matches(key, _keys_beside(location), n=1)
-        return f"{place}: unknown key" + (f"; did you mean `{close[0]}`?" if close else "")
-    return f"{place or 'config'}: {message.removeprefix('Value error, ')}"
+def _lines(error: ValidationError) -> Iterator[str]:
+    """One line per problem: place and what is wrong, never the value that stands there."""
+    for detail in error.errors():
+        location, kind = detail["loc"], detail["type"]
+        if kind == "too_short" and detail["input"]:
+            continue  # said only because entries with problems, named beside it, are not counted
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+        if kind == "extra_forbidden":
+            close = difflib.get_close_matches(str(location[-1]), _keys_beside(location), n=1)
+            yield f"{place}: unknown key" + (f"; did you mean `{close[0]}`?" if close else "")
+        elif kind in ("tuple_type", "model_type", "dict_type"):
+            yield f"{place}: must be a {'list' if kind == 'tuple_type' else 'mapping'}"
+        else:
+            yield f"{place}: {detail['msg'].removeprefix('Value error, ')}"
 
 
 def _keys_beside(location: tuple[str | int, ...]) -> list[str]:
