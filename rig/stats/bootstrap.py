@@ -103,7 +103,7 @@ def bootstrap_means(samples: Sequence[Sample], seed: int = SEED) -> _Floats:
     # fsum is exact: the order of the rows changes nothing.
     sums = np.array([math.fsum(parts.get((i, r), ())) for i in items for r in repeats]).reshape(shape)
     counts = np.array([len(parts.get((i, r), ())) for i in items for r in repeats], dtype=np.float64).reshape(shape)
-    item_weights, repeat_weights = _weights(len(items), len(repeats), seed)
+    item_weights, repeat_weights = resample_weights(len(items), len(repeats), seed)
     totals = ((item_weights @ sums) * repeat_weights).sum(axis=1)
     cells = ((item_weights @ counts) * repeat_weights).sum(axis=1)
     # A draw of items and repeats that never met holds no cell and says nothing.
@@ -145,9 +145,9 @@ def _is_constant(statistics: _Floats) -> bool:
     return float(np.ptp(statistics)) < 1e-12
 
 
-@lru_cache(maxsize=32)
-def _weights(items: int, repeats: int, seed: int) -> tuple[_Floats, _Floats]:
-    """How often each item, and each repeat, is drawn in each resample."""
+@lru_cache(maxsize=64)
+def resample_weights(items: int, repeats: int, seed: int) -> tuple[_Floats, _Floats]:
+    """How often each item (RESAMPLES, items), and each repeat (RESAMPLES, repeats), is drawn in each resample."""
     generator = np.random.default_rng(seed)
     drawn_items = generator.integers(0, items, size=(RESAMPLES, items))
     if repeats == 1:
