@@ -50,7 +50,7 @@ class WebSocketTransport:
         listener = _Listener(self._clock, on_frame, on_closed)
         failure: TransportError
         try:
-            self._ws, _ = await picows.ws_connect(
+            made: tuple[picows.WSTransport, picows.WSListener | None] = await picows.ws_connect(
                 lambda: listener,
                 endpoint.url,
                 ssl_context=self._ssl_context,
@@ -60,7 +60,11 @@ class WebSocketTransport:
                 max_redirects=0,
                 proxy=_proxy_for(endpoint.url),
             )
-            return
+            # Against its type, picows gives no listener, and raises nothing, for a connection lost in the handshake.
+            if made[1] is not None:
+                self._ws = made[0]
+                return
+            failure = TransportError(f"{endpoint.label} closed the connection during the handshake", code="network")
         except (picows.WSError, OSError, ssl.SSLError, ValueError) as error:
             failure = _typed(error, endpoint)
         # Raised outside the handler: the original holds the request with its authorization header.

@@ -26,6 +26,10 @@ _NOT_ITEMS = frozenset({"annotations.yaml", "bank.yaml", "manifest.yaml", "recip
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
+PACKAGED_BANK = "demo"
+"""The bank that comes with the rig; the name goes before a folder of that name."""
+
+
 class BankError(ValueError):
     """A bank that cannot be used. `problems` holds all that is wrong with it (warnings too); the text lists them."""
 
@@ -41,8 +45,8 @@ def load_bank(path_or_name: str | Path, engine: str | None = None) -> Bank:
 
     `engine` picks among several manifest entries of one variant. Raises BankError naming every problem.
     """
-    own = path_or_name == "demo"
-    root = Path(str(files("rig.bank").joinpath("demo"))) if own else Path(path_or_name)
+    own = path_or_name == PACKAGED_BANK
+    root = Path(str(files("rig.bank").joinpath(PACKAGED_BANK))) if own else Path(path_or_name)
     if not root.is_dir():
         raise BankError(str(path_or_name), [Problem(str(root), "", "no such folder: name a bank's folder, or demo")])
     reader = _Reader(root)

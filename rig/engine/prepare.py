@@ -9,7 +9,7 @@ from pathlib import Path
 from adapters import registry
 from adapters.dialect import OwnTransport, SettingsError, Setup, TargetSettings
 from rig.agents import faults
-from rig.bank.loader import load_bank
+from rig.bank.loader import PACKAGED_BANK, load_bank
 from rig.bank.models import Bank
 from rig.config import ConfigError, Price, ResolvedConfig, TargetConfig
 from rig.engine.clips import prepare_clips
@@ -74,9 +74,9 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
 
 
 def bank_location(resolved: ResolvedConfig) -> str | Path:
-    """The config's bank: a folder relative to the config file where there is one, else a packaged bank's name."""
-    folder = resolved.folder / resolved.config.bank
-    return folder if folder.is_dir() else resolved.config.bank
+    """The config's bank: a packaged bank's name, else a folder relative to the config file."""
+    name = resolved.config.bank
+    return name if name == PACKAGED_BANK else resolved.folder / name
 
 
 def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: str | None) -> TargetSettings:

@@ -118,6 +118,7 @@ ROWS = (
     Row("leading-silence=0.4", DECLINED, talks=True, calls=0),
     Row("mute", NO_ANSWER, calls=0),
     Row("drop", BROKEN, "transient"),
+    Row("drop-on-connect", BROKEN, "transient"),
     Row("drop-mid-audio", BROKEN, "transient"),
     Row("close=1011:overloaded, alas", BROKEN, "transient", "overloaded, alas", (1011, "overloaded, alas"), talks=True),
     Row("close-mid-audio=1011:overloaded", BROKEN, "transient", "overloaded", (1011, "overloaded")),

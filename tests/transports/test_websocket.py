@@ -192,6 +192,21 @@ def test_a_server_that_speaks_no_websocket_is_named() -> None:
     asyncio.run(main())
 
 
+def test_a_connection_lost_in_the_handshake_is_a_failure_at_once() -> None:
+    async def main() -> None:
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+        async with server:
+            with anyio.fail_after(5), pytest.raises(TransportError, match="during the handshake") as caught:
+                await Client().connect(server.sockets[0].getsockname()[1])
+        assert caught.value.code == "network"
+
+    asyncio.run(main())
+
+
 def test_loopback_ignores_an_environment_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
 
