@@ -25,9 +25,11 @@ class ItemRoles:
 
 def item_roles(bank: Bank, item: Item) -> ItemRoles:
     """The item's roles. Derived: a neutral variant's gold proceeds, a cue-bearing sibling's differing gold protects,
-    standing actions defer. Whether making no call proceeds or protects is always derived.
+    standing actions defer (also where an annotation leaves them out). Whether making no call proceeds or protects
+    is always derived.
     """
-    derived: dict[str | None, Role] = {action.name: Role.DEFER for action in bank.standing_actions}
+    standing: dict[str | None, Role] = {action.name: Role.DEFER for action in bank.standing_actions}
+    derived = dict(standing)
     neutral = {variant.gold.tool for variant in item.variants if variant.is_neutral}
     derived |= dict.fromkeys(neutral, Role.PROCEED)
     if neutral:
@@ -36,7 +38,7 @@ def item_roles(bank: Bank, item: Item) -> ItemRoles:
     annotation = bank.annotation(item)
     if annotation is None or not annotation.roles:
         return ItemRoles(derived, derived=True)
-    annotated: dict[str | None, Role] = dict(annotation.roles.items())
+    annotated = standing | dict(annotation.roles.items())
     if None in derived:
         annotated[None] = derived[None]
     return ItemRoles(annotated, derived=False)
