@@ -2,8 +2,8 @@
 would be worth. Pure.
 
 Credit = π R_h + (1 − π) R_m exactly, with π the share of cues truly heard, R_h the credit where heard, R_m where
-missed. The probe is right with P = π + (1 − π) g: a missed cue is guessed with chance g. So cells with a wrong answer were
-missed, and those with a right one are a mixture that is taken apart by g.
+missed. The probe is right with P = π + (1 − π) g: a missed cue is guessed with chance g. So cells with a wrong answer
+were missed, and those with a right one are a mixture that is taken apart by g.
 """
 
 from __future__ import annotations
@@ -129,12 +129,12 @@ def detection(drawn: Joint) -> dict[str, Estimate | None]:
     return found
 
 
-def shapley(rows: Sequence[Row], correction: Correction) -> dict[str, Estimate | None]:
+def shapley(drawn: Joint, correction: Correction) -> dict[str, Estimate | None]:
     """The gap in credit, reference − own, split over the three factors, each the mean over all orders of swapping.
 
-    `rows` hold both respondents' columns, prefixed `own_` and `ref_`.
+    `drawn` holds both respondents' columns, prefixed `own_` and `ref_`. None where one of them missed no cue or heard
+    none, so that a factor is unknown.
     """
-    drawn = Joint(rows)
 
     def share(factor: int) -> Statistic:
         def value(sums: Sums) -> Floats:
