@@ -6,7 +6,7 @@ A capture holds observations only. Credit, verdicts and tables are derived from 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -137,6 +137,55 @@ class ReplyAudio(_Record):
     """Path inside the run folder."""
 
 
+class LaterTurn(_Record):
+    """An answer after the first one, in the same session; fields as in `Capture`."""
+
+    ending: Ending
+    ending_detail: str = ""
+    error: ErrorInfo | None = None
+    calls: tuple[ObservedCall, ...] = ()
+    reply_text: str = ""
+    reply_transcript: str = ""
+    input_transcript: str | None = None
+    marks: dict[Mark, int] = Field(default_factory=dict)
+    """Of this turn alone; `commit` is also when text or a call's result left us."""
+    pacing: Pacing | None = None
+    reply_audio: ReplyAudio | None = None
+    """Measured; the sound itself is in the cassette only."""
+    usage: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class SecondTurn(_Record):
+    """What followed a first call that asked the caller something: its result, then the caller's scripted reply.
+
+    It changes nothing about the first turn, and neither its ending nor its errors touch the cell's.
+    """
+
+    call_id: str
+    tool: str
+    """Of the first call, which started it."""
+    result: str
+    """What went back to the agent."""
+    reply: str
+    """The caller's words."""
+    reply_as: Literal["audio", "text"] | None = None
+    """How they were given; None when they were not."""
+    not_played: str = ""
+    """Why the reply was not given."""
+    after_result: LaterTurn | None = None
+    """The agent's answer to the result; None when it was not sent."""
+    answer: LaterTurn | None = None
+    """The agent's answer to the reply."""
+
+    @property
+    def decisive(self) -> LaterTurn | None:
+        """The answer that shows what the agent did: to the reply, or to the result where it acted on that alone."""
+        if self.answer is None and self.after_result is not None and self.after_result.calls:
+            return self.after_result
+        return self.answer
+
+
 class Capture(_Record):
     """One attempt at one cell."""
 
@@ -170,6 +219,8 @@ class Capture(_Record):
     pacing: Pacing | None = None
     reply_audio: ReplyAudio | None = None
     usage: dict[str, Any] | None = None
+    second_turn: SecondTurn | None = None
+    """None where the item scripts none or the first call did not start it."""
     echoed: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     close_code: int | None = None

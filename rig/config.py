@@ -179,6 +179,8 @@ class Config(_Section):
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     max_cost: float | None = Field(default=None, gt=0)
     """Spend ceiling in US dollars over all targets; needs a price for every target with a key."""
+    second_turn: bool = True
+    """Play the second turn that an item scripts, once the first call starts it."""
     preflight: bool = True
     """Open and set up one session per target before its first cell."""
     targets: tuple[TargetConfig, ...] = Field(min_length=1)

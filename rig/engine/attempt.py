@@ -21,17 +21,21 @@ from adapters.dialect import (
     TargetSettings,
 )
 from adapters.session import Session, SessionError
-from captures.capture import Capture, Ending, ErrorInfo, Mark, ReplyAudio
+from captures.capture import Capture, Ending, ErrorInfo, Mark, SecondTurn
 from captures.clock import Clock
 from captures.events import Failed, Refused
-from captures.playback import Playback, play, whole_samples
+from captures.playback import Playback, whole_samples
 from captures.writer import AttemptRecord
 from rig.config import Config
+from rig.engine.clips import PreparedClip
+from rig.engine.heard import heard, reply_audio
 from rig.engine.plan import Cell, Target
+from rig.engine.second_turn import play_second_turn, started_by
 from transports.transport import Transport
 from turn_control.limits import Limits
+from turn_control.silence import SilentCaller
 from turn_control.ticker import Ticker
-from turn_control.turn import SpokenTurn, TextTurn, TurnRecord, play_turn
+from turn_control.turn import CallerTurn, SpokenTurn, TextTurn, TurnRecord, play_turn
 
 _ENCODED_CLIPS_KEPT = 64
 
@@ -74,15 +78,8 @@ class Attempts:
         try:
             turn = await self._turn(cell, session)
             await session.open(cell.setup, self._config.limits.setup_s)
-            record = await play_turn(
-                session,
-                turn,
-                ticker=self._ticker,
-                clock=self._clock,
-                limits=self._limits,
-                mode=cell.setup.turn_control.mode,
-                pace=self._config.pace,
-            )
+            record = await self._play(cell, session, turn)
+            second = await self._second_turn(cell, session, turn, record)
         except (SessionError, SettingsError) as failed:
             return self._never_ready(cell, number, started_ns, session, failed)
         except InputTooLargeError as too_large:
@@ -90,8 +87,9 @@ class Attempts:
             return AttemptRecord(self._capture(cell, number, started_ns, Ending.INPUT_ERROR, error))
         finally:
             await session.close()
-        heard = await anyio.to_thread.run_sync(_heard, record)
-        capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, heard)
+        playback = await heard(record)
+        capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, playback)
+        capture = capture.model_copy(update={"second_turn": second})
         pcm, _ = whole_samples(piece for _, piece in record.reply_pieces)
         return AttemptRecord(capture, tuple(session.log), pcm)
 
@@ -145,22 +143,55 @@ class Attempts:
 
         return WebSocketTransport(self._clock, self._ssl_context)
 
+    async def _play(self, cell: Cell, session: Session, turn: CallerTurn) -> TurnRecord:
+        return await play_turn(
+            session,
+            turn,
+            ticker=self._ticker,
+            clock=self._clock,
+            limits=self._limits,
+            mode=cell.setup.turn_control.mode,
+            pace=self._config.pace,
+        )
+
+    async def _second_turn(
+        self, cell: Cell, session: Session, turn: CallerTurn, first: TurnRecord
+    ) -> SecondTurn | None:
+        call = started_by(cell.planned_reply, first)
+        if cell.planned_reply is None or call is None:
+            return None
+        quiet = None
+        if isinstance(turn, SpokenTurn) and session.dialect.capabilities.continuous_audio:
+            quiet = SilentCaller(session, self._ticker, turn.clip.rate_hz, turn.clip.chunk_ms)
+        return await play_second_turn(
+            cell.planned_reply,
+            call,
+            first,
+            session,
+            play=lambda later: self._play(cell, session, later),
+            encode=lambda clip: self._spoken(cell, session, clip),
+            quiet=quiet,
+        )
+
     async def _turn(self, cell: Cell, session: Session) -> SpokenTurn | TextTurn:
         if cell.text is not None:
             return TextTurn(cell.text)
         assert cell.clip is not None, "a cell without text has a clip"
-        key = (cell.clip.pcm_sha256, cell.clip.source_rate_hz)
+        return await self._spoken(cell, session, cell.clip)
+
+    async def _spoken(self, cell: Cell, session: Session, clip: PreparedClip) -> SpokenTurn:
+        key = (clip.pcm_sha256, clip.source_rate_hz)
         encoded = self._encoded.get(key)
         if encoded is None:
             rate_hz = cell.setup.input_rate_hz
-            pcm = await anyio.to_thread.run_sync(cell.clip.pcm_at, rate_hz)
+            pcm = await anyio.to_thread.run_sync(clip.pcm_at, rate_hz)
             encoded = session.encode_clip(pcm, rate_hz, self._config.chunk_ms)
             self._encoded[key] = encoded
             if len(self._encoded) > _ENCODED_CLIPS_KEPT:
                 self._encoded.popitem(last=False)
         else:
             self._encoded.move_to_end(key)
-        return SpokenTurn(encoded, cell.clip.speech_end_s)
+        return SpokenTurn(encoded, clip.speech_end_s)
 
     def _capture(
         self,
@@ -171,21 +202,13 @@ class Attempts:
         error: ErrorInfo | None,
         session: Session | None = None,
         turn: TurnRecord | None = None,
-        heard: Playback | None = None,
+        playback: Playback | None = None,
     ) -> Capture:
         marks = dict(session.marks) if session else {}
         if turn is not None:
             marks |= turn.marks
-        if heard is not None and heard.first_audible_ns is not None:
-            marks[Mark.FIRST_AUDIBLE] = heard.first_audible_ns
-        reply_audio = None
-        if turn is not None and heard is not None and turn.reply_rate_hz is not None:
-            reply_audio = ReplyAudio(
-                rate_hz=turn.reply_rate_hz,
-                received_s=heard.received_s,
-                leading_silence_s=heard.leading_silence_s,
-                stray_bytes=heard.stray_bytes,
-            )
+        if playback is not None and playback.first_audible_ns is not None:
+            marks[Mark.FIRST_AUDIBLE] = playback.first_audible_ns
         closed = turn.closed if turn is not None and turn.closed else session.closed if session else None
         by_peer = closed is not None and closed.by_peer
         return Capture(
@@ -210,7 +233,7 @@ class Attempts:
             input_transcript=turn.input_transcript if turn else None,
             marks=marks,
             pacing=turn.pacing if turn else None,
-            reply_audio=reply_audio,
+            reply_audio=reply_audio(turn, playback) if turn else None,
             usage=turn.usage if turn else None,
             echoed=dict(session.ready.echoed) if session and session.ready else {},
             warnings=(turn.warnings if turn else ()) + (cell.clip.clip.notes if cell.clip else ()),
@@ -218,10 +241,6 @@ class Attempts:
             close_reason=closed.reason if closed and by_peer else "",
             host=urlsplit(session.dialect.endpoint().label).netloc if session else "",
         )
-
-
-def _heard(record: TurnRecord) -> Playback | None:
-    return play(record.reply_pieces, record.reply_rate_hz) if record.reply_rate_hz else None
 
 
 def _typed(event: Refused | Failed) -> tuple[Ending, ErrorInfo]:

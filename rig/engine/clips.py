@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rig.audio.reader import Clip, InputError, read_clip
 from rig.audio.resample import resample
 from rig.audio.speech_end import speech_end_s
-from rig.bank.models import Bank, Item
+from rig.bank.models import Bank, ClipEntry, Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +40,50 @@ class PreparedClip:
         return resample(self.clip, rate_hz).pcm
 
 
-def prepare_clips(
-    bank: Bank, items: Iterable[Item]
-) -> tuple[dict[tuple[str, str], PreparedClip], dict[tuple[str, str], str]]:
-    """Clips by (item id, variant id), and input errors by the same key, one line each.
+ClipKey = tuple[str, str, int]
+"""Item id, variant id, and turn: 2 for the caller's reply in a followup."""
+
+
+def prepare_clips(bank: Bank, items: Iterable[Item]) -> tuple[dict[ClipKey, PreparedClip], dict[ClipKey, str]]:
+    """Clips and input errors (one line each) by item, variant and turn.
 
     A variant that the manifest does not name is in neither: the bank simply has no clip of it.
     """
-    prepared: dict[tuple[str, str], PreparedClip] = {}
-    errors: dict[tuple[str, str], str] = {}
+    prepared: dict[ClipKey, PreparedClip] = {}
+    errors: dict[ClipKey, str] = {}
     for item in items:
         for variant in item.variants:
-            entry = bank.clip(item, variant)
-            if entry is None:
-                continue
-            key = (item.id, variant.variant_id)
-            path = bank.clip_path(entry)
-            if path is None:
-                errors[key] = (
-                    f"clip {entry.sha256[:12]}… of {item.id}/{variant.variant_id} is in the manifest but not in "
-                    f"{bank.root / 'audio'}: restore the file or remove the entry"
-                )
-                continue
-            try:
-                clip = read_clip(path, sha256=entry.sha256)
-            except InputError as error:
-                errors[key] = str(error)
-                continue
-            if entry.speech_end_s is not None and entry.speech_end_s <= clip.duration_s + 0.001:
-                end_s, method = entry.speech_end_s, entry.speech_end_method or "manifest"
-            elif entry.speech_end_s is not None:
-                errors[key] = (
-                    f"speech_end_s {entry.speech_end_s:g} of {item.id}/{variant.variant_id} lies after the clip's end "
-                    f"({clip.duration_s:.3f} s): correct audio/manifest.yaml"
-                )
-                continue
-            else:
-                end_s, method = speech_end_s(clip)
-            prepared[key] = PreparedClip(clip, end_s, method)
+            reply = bank.reply_clip(item, variant) if item.followup else None
+            for turn, entry in ((1, bank.clip(item, variant)), (2, reply)):
+                if entry is None:
+                    continue
+                key = (item.id, variant.variant_id, turn)
+                found = _prepared(bank, entry)
+                if isinstance(found, str):
+                    errors[key] = found
+                else:
+                    prepared[key] = found
     return prepared, errors
+
+
+def _prepared(bank: Bank, entry: ClipEntry) -> PreparedClip | str:
+    """The clip of an entry, or what is wrong with it."""
+    name = f"{entry.item_id}/{entry.variant_id}" + (" (turn 2)" if entry.turn == 2 else "")
+    path = bank.clip_path(entry)
+    if path is None:
+        return (
+            f"clip {entry.sha256[:12]}… of {name} is in the manifest but not in "
+            f"{bank.root / 'audio'}: restore the file or remove the entry"
+        )
+    try:
+        clip = read_clip(path, sha256=entry.sha256)
+    except InputError as error:
+        return str(error)
+    if entry.speech_end_s is None:
+        return PreparedClip(clip, *speech_end_s(clip))
+    if entry.speech_end_s > clip.duration_s + 0.001:
+        return (
+            f"speech_end_s {entry.speech_end_s:g} of {name} lies after the clip's end "
+            f"({clip.duration_s:.3f} s): correct audio/manifest.yaml"
+        )
+    return PreparedClip(clip, entry.speech_end_s, entry.speech_end_method or "manifest")

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from captures.capture import Capture, Mark
+from captures.capture import Capture, LaterTurn, Mark
 from rig.config import Price
 
 
@@ -36,19 +36,25 @@ def known_prices() -> Mapping[str, Price]:
 def cost_of(capture: Capture, price: Price) -> float | None:
     """Cost of one attempt in the price's currency; None when it cannot be told (no usage, no session time)."""
     parts = []
+    later = _later_turns(capture)
+    turns: list[Capture | LaterTurn] = [capture, *later]
     if price.input_audio_per_minute or price.output_audio_per_minute:
-        pacing, reply = capture.pacing, capture.reply_audio
-        sent_s = pacing.chunks * pacing.chunk_ms / 1000 if pacing else 0.0
-        parts.append(price.input_audio_per_minute * sent_s / 60)
-        parts.append(price.output_audio_per_minute * (reply.received_s if reply else 0.0) / 60)
+        for turn in turns:
+            sent_s = turn.pacing.chunks * turn.pacing.chunk_ms / 1000 if turn.pacing else 0.0
+            parts.append(price.input_audio_per_minute * sent_s / 60)
+            parts.append(
+                price.output_audio_per_minute * (turn.reply_audio.received_s if turn.reply_audio else 0.0) / 60
+            )
     if price.per_session_minute:
         start_ns, end_ns = capture.marks.get(Mark.CONNECT_END), capture.marks.get(Mark.ANSWER_END)
         if start_ns is None or end_ns is None:
             return None
+        end_ns = max([end_ns, *(ns for turn in later for ns in turn.marks.values())])
         parts.append(price.per_session_minute * (end_ns - start_ns) / 60e9)
     if price.by_token:
-        tokens = _tokens(capture.usage or {})
-        if tokens is None:
+        # A later turn without usage was cut short: what is known counts.
+        tokens = [_tokens(capture.usage or {}), *(_tokens(turn.usage) for turn in later if turn.usage)]
+        if None in tokens:
             return None
         rates = {
             "input_audio": price.input_audio_per_million,
@@ -56,8 +62,15 @@ def cost_of(capture: Capture, price: Price) -> float | None:
             "output_audio": price.output_audio_per_million,
             "output_text": price.output_text_per_million,
         }
-        parts.append(sum(tokens[kind] * rate / 1e6 for kind, rate in rates.items()))
+        parts += [
+            sum(counts[kind] * rate / 1e6 for kind, rate in rates.items()) for counts in tokens if counts is not None
+        ]
     return sum(parts) if parts else None
+
+
+def _later_turns(capture: Capture) -> list[LaterTurn]:
+    second = capture.second_turn
+    return [turn for turn in (second.after_result, second.answer) if turn is not None] if second else []
 
 
 class Spending:

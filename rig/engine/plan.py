@@ -17,7 +17,8 @@ from adapters.dialect import Capabilities, Setup, ToolSpec, TurnControlSettings
 from captures.capture import Condition
 from rig.bank.models import Bank, Item, Variant
 from rig.config import Config, TargetConfig, TurnControlConfig
-from rig.engine.clips import PreparedClip
+from rig.engine.clips import ClipKey, PreparedClip
+from rig.engine.second_turn import PlannedReply, planned_reply
 from rig.prompts.templates import PROMPT_VERSION, instructions, probe_instructions
 
 _IDENTITY_VERSION = 1
@@ -61,6 +62,8 @@ class Cell:
     clip: PreparedClip | None
     input_error: str | None = None
     """Why the clip cannot be played; such a cell never reaches a connection."""
+    planned_reply: PlannedReply | None = None
+    """The second turn, should the first call start it."""
 
     @property
     def audio_s(self) -> float:
@@ -107,8 +110,8 @@ def plan(
     config: Config,
     bank: Bank,
     targets: Sequence[Target],
-    clips: Mapping[tuple[str, str], PreparedClip],
-    input_errors: Mapping[tuple[str, str], str],
+    clips: Mapping[ClipKey, PreparedClip],
+    input_errors: Mapping[ClipKey, str],
 ) -> Plan:
     """Every cell of the run. Variants in neither `clips` nor `input_errors` are left out and counted.
 
@@ -127,9 +130,14 @@ def plan(
                     left_out[what] = left_out.get(what, 0) + config.repeats
                     continue
                 setup = _setup(bank, item, condition, target)
-                key = (item.id, variant.variant_id) if variant else None
+                key = (item.id, variant.variant_id, 1) if variant else None
                 clip = clips.get(key) if key else None
-                base = _identity_of(config, item, condition, target, setup, clip)
+                reply = None
+                if config.second_turn and condition is not Condition.PROBE and target.capabilities.second_turn:
+                    reply_key = (item.id, variant.variant_id if variant else "", 2)
+                    text_twin = target.capabilities.text_twin
+                    reply = planned_reply(item, clips.get(reply_key), input_errors.get(reply_key), text_twin)
+                base = _identity_of(config, item, condition, target, setup, clip, reply)
                 for repeat in range(config.repeats):
                     cells.append(
                         Cell(
@@ -143,6 +151,7 @@ def plan(
                             text=item.transcript if condition is Condition.TEXT_TWIN else None,
                             clip=clip,
                             input_error=input_errors.get(key) if key else None,
+                            planned_reply=reply,
                         )
                     )
     return Plan(
@@ -166,13 +175,13 @@ def _reason_against(
     condition: Condition,
     item: Item,
     variant: Variant | None,
-    known_clips: Set[tuple[str, str]],
+    known_clips: Set[ClipKey],
 ) -> str | None:
     if condition is Condition.TEXT_TWIN and not target.capabilities.text_twin:
         return "the adapter has no text turn"
     if condition is Condition.PROBE and not (target.capabilities.probe and target.capabilities.takes_setup):
         return "the agent takes no instructions of ours"
-    if variant is not None and (item.id, variant.variant_id) not in known_clips:
+    if variant is not None and (item.id, variant.variant_id, 1) not in known_clips:
         return "the bank has no clip"
     return None
 
@@ -190,7 +199,13 @@ def _setup(bank: Bank, item: Item, condition: Condition, target: Target) -> Setu
 
 
 def _identity_of(
-    config: Config, item: Item, condition: Condition, target: Target, setup: Setup, clip: PreparedClip | None
+    config: Config,
+    item: Item,
+    condition: Condition,
+    target: Target,
+    setup: Setup,
+    clip: PreparedClip | None,
+    reply: PlannedReply | None,
 ) -> str:
     """Hash over everything but the repeat. An embedded agent's address, new in every run, is not in it."""
     own = target.config
@@ -215,6 +230,8 @@ def _identity_of(
         "pace": config.pace,
         "chunk_ms": config.chunk_ms,
     }
+    if reply is not None:
+        parts["second_turn"] = reply.identity()
     return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

@@ -192,6 +192,9 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
             "clips": {
                 f"{item}/{variant}": clip.sha256 for (item, variant), clip in sorted(prepared.bank.clips.items())
             },
+            "reply_clips": {
+                f"{item}/{variant}": clip.sha256 for (item, variant), clip in sorted(prepared.bank.reply_clips.items())
+            },
         },
         "planned": planned,
         "not_planned": [

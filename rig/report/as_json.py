@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rig.report.model import Agreement, LatencySummary, PacingSummary, Report, TargetReport, Tested
+from rig.report.model import Agreement, LatencySummary, PacingSummary, Report, SecondTurns, TargetReport, Tested
 from rig.stats.bootstrap import Estimate
 
 FORMAT = 1
@@ -63,7 +63,14 @@ def _target(target: TargetReport) -> dict[str, Any]:
         "pacing": _pacing(target.pacing),
         "chunk_ms": target.chunk_ms,
         "pace": target.pace,
+        "second_turn": _second_turns(target.second_turn),
     }
+
+
+def _second_turns(found: SecondTurns | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"recorded": found.recorded, "answered": found.answered, "credit": _estimate(found.credit)}
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:

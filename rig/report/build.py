@@ -13,6 +13,7 @@ from rig.bank.models import Bank, CueKind
 from rig.report.agreement import agreements
 from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested, Verdict
 from rig.report.runs import ReportError, TargetRun, bank_of, load_run, targets_of
+from rig.report.second_turns import second_turns
 from rig.report.timing import ORIGINS, latency_summaries, pacing_summary
 from rig.scoring.cells import WORDS_ONLY, ScoredCell, score_captures
 from rig.scoring.probe import NoOption, Reading
@@ -146,6 +147,7 @@ def _target_report(
         co_executed=sum(cell.co_executed for cell in audio),
         latency=latency_summaries(target.captures, target.run.void_limit_s),
         pacing=pacing_summary(target.captures),
+        second_turn=second_turns(target.captures, bank),
     )
 
 

@@ -67,6 +67,17 @@ class PacingSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class SecondTurns:
+    """Second turns of one target: recorded beside the first turns and in no other measure."""
+
+    recorded: int
+    answered: int
+    """Those in which the agent's answer was measured; the others say why not in their captures."""
+    credit: Estimate | None
+    """By the golds of the second turn, on audio cells; None where none was scored."""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetReport:
     """All that was measured of one target."""
 
@@ -109,6 +120,8 @@ class TargetReport:
     latency: Mapping[str, LatencySummary | None]
     """Every latency name; None where not measured."""
     pacing: PacingSummary | None
+    second_turn: SecondTurns | None = None
+    """None where no first call started one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,11 @@ and which definition it uses. Colours, borders and escaping belong to the render
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 from captures.capture import Ending
 from captures.playback import AUDIBLE_DBFS, AUDIBLE_STEPS, STEP_S
 from rig.bank.models import CueKind
+from rig.report.layout import ABSENT, Table, mean, number, p_value, plain, seconds, table
 from rig.report.model import PROBE_READINGS, Report, TargetReport, Tested
-from rig.stats.bootstrap import Estimate
 
 _ENDINGS = {
     Ending.CALLED: "called",
@@ -25,28 +21,7 @@ _ENDINGS = {
 }
 """Ending → its heading, on lines short enough for one table."""
 
-ABSENT = "–"
-"""Does not apply, or was not measured."""
-
-_LONGEST_LINE = 240
 _DIFFERING_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of plain text; a cell or heading may have several lines. `caption` says what was measured how."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    caption: str
-
-
-def plain(text: str) -> str:
-    """`text` on one line, without control, formatting or unassigned characters, cut at 240: fit to be shown."""
-    kept = (character if unicodedata.category(character)[0] != "C" else " " for character in text[:2_000])
-    line = " ".join("".join(kept).split())
-    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 def tables(report: Report) -> list[Table]:
@@ -59,6 +34,7 @@ def tables(report: Report) -> list[Table]:
         _endings(report),
         _latency(report),
         _pacing(report),
+        _second_turns(report),
         _agreement(report),
     ]
     return [table for table in made if table.rows]
@@ -88,19 +64,39 @@ def _credit(report: Report) -> Table:
         (
             target.name,
             target.role.replace("_", " "),
-            _mean(target.credit_cue_bearing),
-            _mean(target.credit_neutral),
-            _mean(target.both_right),
+            mean(target.credit_cue_bearing),
+            mean(target.credit_neutral),
+            mean(target.both_right),
         )
         for target in report.targets
     ]
-    return _table(
+    return table(
         "Credit",
         ("target", "role", "cue-bearing", "neutral", "both right"),
         rows,
         "Action score of the first turn on audio cells, more than one call earns 0; mean [95 % interval] n cells. "
         "Both right: strict pass on every variant of an item" + _self_check(report) + ". "
         "Intervals: item-clustered bootstrap unless a method is named. Invariant controls are left out.",
+    )
+
+
+def _second_turns(report: Report) -> Table:
+    rows = [
+        (
+            target.name,
+            str(target.second_turn.recorded),
+            str(target.second_turn.answered),
+            mean(target.second_turn.credit),
+        )
+        for target in report.targets
+        if target.second_turn is not None
+    ]
+    return table(
+        "Second turns",
+        ("target", "recorded", "answered", "credit"),
+        rows,
+        "Cells whose first call asked the caller something that the item scripts an answer to. Credit of what the "
+        "agent did then, by the second turn's own gold, on audio cells; in no other measure.",
     )
 
 
@@ -119,12 +115,12 @@ def _hearing(report: Report) -> Table:
         rows.append(
             (
                 target.name,
-                _mean(target.audio_minus_twin, signed=True),
-                _mean(target.null_gain.estimate if target.null_gain else None, signed=True),
-                _mean(target.level_contrast.estimate if target.level_contrast else None, signed=True),
-                _p(shown.holm_p if shown else None),
+                mean(target.audio_minus_twin, signed=True),
+                mean(target.null_gain.estimate if target.null_gain else None, signed=True),
+                mean(target.level_contrast.estimate if target.level_contrast else None, signed=True),
+                p_value(shown.holm_p if shown else None),
                 _verdict(target, shown, report.null),
-                _number(shown.estimate.detectable if shown else None),
+                number(shown.estimate.detectable if shown else None),
             )
         )
     measured = [row for row in rows if any(cell != ABSENT for cell in row[1:4])]
@@ -146,7 +142,7 @@ def _hearing(report: Report) -> Table:
         + (f", without a p-value and not counted: {', '.join(family.missing)}" if family.missing else "")
         for family in report.families
     )
-    return _table(
+    return table(
         "Hearing beyond the words",
         columns,
         measured,
@@ -170,11 +166,11 @@ def _probe(report: Report) -> Table:
     rows = [
         (
             f"{target.name}\n{target.probe_note}",
-            *(_mean(target.probe[name] if target.probe else None) for name in PROBE_READINGS),
+            *(mean(target.probe[name] if target.probe else None) for name in PROBE_READINGS),
         )
         for target in report.targets
     ]
-    return _table(
+    return table(
         "Probe: what was heard",
         ("target", *(name.replace("_", ",\n") for name in PROBE_READINGS)),
         rows,
@@ -186,12 +182,12 @@ def _probe(report: Report) -> Table:
 def _cue_kinds(report: Report) -> Table:
     kinds = [kind for kind in CueKind if any(kind in target.credit_by_cue_kind for target in report.targets)]
     rows = [
-        (kind.replace("_", " "), *(_mean(target.credit_by_cue_kind.get(kind)) for target in report.targets))
+        (kind.replace("_", " "), *(mean(target.credit_by_cue_kind.get(kind)) for target in report.targets))
         for kind in kinds
     ]
     if any(target.control_credit for target in report.targets):
-        rows.append(("invariant control", *(_mean(target.control_credit) for target in report.targets)))
-    return _table(
+        rows.append(("invariant control", *(mean(target.control_credit) for target in report.targets)))
+    return table(
         "Credit by kind of cue",
         ("cue", *(target.name for target in report.targets)),
         rows,
@@ -213,7 +209,7 @@ def _endings(report: Report) -> Table:
         for target in report.targets
     ]
     derived = " (some tool roles are derived from golds, not annotated)" if report.roles_derived else ""
-    return _table(
+    return table(
         "Endings",
         (
             "target",
@@ -236,7 +232,7 @@ def _latency(report: Report) -> Table:
             target.name,
             f"{name}\nfrom {report.origins[name]}",
             *(
-                _seconds(value, found.n)
+                seconds(value, found.n)
                 for value, found in ((one, found) for one in (found.p50, found.p90, found.p95, found.p99))
             ),
             str(found.n),
@@ -248,7 +244,7 @@ def _latency(report: Report) -> Table:
         if found is not None
     ]
     limits = " or ".join(f"{limit:g}" for limit in report.void_limit_ms)
-    return _table(
+    return table(
         "Latency, seconds",
         ("target", "latency", "p50", "p90", "p95", "p99", "n", "void", "chunk\nms"),
         rows,
@@ -262,16 +258,16 @@ def _pacing(report: Report) -> Table:
     rows = [
         (
             target.name,
-            _number(target.pacing.p50_ms, 2),
-            _number(target.pacing.p99_ms, 2),
-            _number(target.pacing.max_ms, 2),
+            number(target.pacing.p50_ms, 2),
+            number(target.pacing.p99_ms, 2),
+            number(target.pacing.max_ms, 2),
             str(target.pacing.captures),
             ABSENT if target.chunk_ms is None else str(target.chunk_ms),
         )
         for target in report.targets
         if target.pacing is not None
     ]
-    return _table(
+    return table(
         "Pacing: lateness of our chunks, milliseconds",
         ("target", "p50", "p99", "max", "captures", "chunk ms"),
         rows,
@@ -284,59 +280,10 @@ def _agreement(report: Report) -> Table:
         (agreement.group, ", ".join(agreement.targets), f"{agreement.agree} of {agreement.cells} cells agree")
         for agreement in report.agreements
     ]
-    return _table(
+    return table(
         "Agreement",
         ("same", "targets", "agreement"),
         rows,
         "Same first call (name and arguments) or no call; on a probe the same strict reading. Cells measured on at "
         "least two of them.",
     )
-
-
-def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> Table:
-    return Table(
-        title,
-        tuple(_lines(column) for column in columns),
-        tuple(tuple(_lines(cell) for cell in row) for row in rows),
-        plain_caption(caption),
-    )
-
-
-def _lines(text: str) -> str:
-    return "\n".join(plain(line) for line in text.split("\n"))
-
-
-def plain_caption(text: str) -> str:
-    """Our own words with target names in them: control characters off, never cut."""
-    return " ".join("".join(c if unicodedata.category(c)[0] != "C" else " " for c in text).split())
-
-
-def _mean(estimate: Estimate | None, signed: bool = False) -> str:
-    if estimate is None:
-        return ABSENT
-    mean = _number(estimate.mean, signed=signed)
-    if estimate.lo is None or estimate.hi is None:
-        why = "one item" if estimate.items < 2 else "items all alike"
-        return f"{mean} [no interval]\n{why}, n {estimate.n}"
-    how = "Wilson, " if estimate.method.startswith("Wilson") else ""
-    lo, hi = _number(estimate.lo, signed=signed), _number(estimate.hi, signed=signed)
-    return f"{mean} [{lo}, {hi}]\n{how}n {estimate.n}"
-
-
-def _number(value: float | None, digits: int = 2, signed: bool = False) -> str:
-    if value is None:
-        return ABSENT
-    rounded = round(value, digits) + 0.0  # no "-0.00"
-    return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", "−")
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ABSENT
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _seconds(value: float | None, n: int) -> str:
-    if value is None:
-        return "n too small" if n else ABSENT
-    return _number(value, 3)

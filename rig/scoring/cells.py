@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from captures.capture import Capture, Condition, Ending, ObservedCall
+from captures.capture import Capture, Condition, Ending, LaterTurn, ObservedCall
 from rig.bank.models import Bank, CueKind, Item, Variant
 from rig.scoring.action import ActionScore, no_answer_score, score_action
 from rig.scoring.probe import ProbeReading, read_probe
@@ -132,7 +132,7 @@ def _action_cell(capture: Capture, bank: Bank, item: Item, variant: Variant, rol
     return _cell(capture, bank, item, variant, roles, action=action, both=both)
 
 
-def counted_calls(capture: Capture) -> tuple[ObservedCall, ...]:
+def counted_calls(capture: Capture | LaterTurn) -> tuple[ObservedCall, ...]:
     """The calls that count. An answer that was cut short is scored by what was complete; a call that was cut off
     before any was complete remains a wrong call.
     """
