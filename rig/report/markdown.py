@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from rig.report.layout import plain
 from rig.report.model import Report
-from rig.report.tables import notes, plain, tables
+from rig.report.tables import notes, tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 

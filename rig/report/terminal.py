@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from rig.report.layout import Table, plain
 from rig.report.model import Report
-from rig.report.tables import Table, notes, plain, tables
+from rig.report.tables import notes, tables
 
 _VERDICTS = {"above": "bold green", "below": "bold red"}
 
