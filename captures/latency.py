@@ -26,6 +26,9 @@ FILE_SPANS: dict[str, tuple[Mark, Mark]] = {
 }
 """Latencies of whole-clip requests: another origin, never mixed with the above."""
 
+PARTS = ("endpointing_hold", "network", "model", "leading_silence")
+"""What `speech_end_to_first_audible` is made of where the peer says when it took the caller's turn to be over."""
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -49,6 +52,32 @@ def latencies(capture: Capture, void_limit_s: float = VOID_LIMIT_S) -> list[Late
         if origin in capture.marks and end in capture.marks:
             seconds = (capture.marks[end] - capture.marks[origin]) / 1e9
             found.append(Latency(name, seconds, _void_reasons(capture, end, void_limit_s)))
+    return found
+
+
+def parts(capture: Capture, void_limit_s: float = VOID_LIMIT_S) -> list[Latency]:
+    """The parts that `capture`, of a streamed audio cell, has marks for.
+
+    `endpointing_hold`: from the end of the caller's speech until the peer says that it has stopped. `model`: from then
+    on (from our commit, where the peer says nothing) to the first byte of audio; the network is within it, since
+    nothing here measures that alone, so `network` is always absent. `leading_silence`: from there to the first audible
+    sample. With a hold, the three add up to `speech_end_to_first_audible`.
+    """
+    marks = capture.marks
+    if capture.condition is not Condition.AUDIO or Mark.FIRST_CHUNK not in marks:
+        return []
+    found = []
+    over = Mark.SERVER_SPEECH_STOPPED
+    if over in marks and Mark.CALLER_SPEECH_END in marks:
+        seconds = (marks[over] - marks[Mark.CALLER_SPEECH_END]) / 1e9
+        found.append(Latency("endpointing_hold", seconds, _void_reasons(capture, over, void_limit_s)))
+    origin = over if over in marks else Mark.COMMIT
+    if Mark.FIRST_AUDIO in marks:
+        void = _void_reasons(capture, Mark.FIRST_AUDIO, void_limit_s)
+        if origin in marks:
+            found.append(Latency("model", (marks[Mark.FIRST_AUDIO] - marks[origin]) / 1e9, void))
+        if capture.reply_audio is not None and capture.reply_audio.leading_silence_s is not None:
+            found.append(Latency("leading_silence", capture.reply_audio.leading_silence_s, void))
     return found
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rig.report.harm_json import audit_json, harm_json, harm_report_json, hearing_json, hearing_report_json
 from rig.report.model import Agreement, LatencySummary, PacingSummary, Report, SecondTurns, TargetReport, Tested
+from rig.report.plots import latency_against_credit
 from rig.stats.bootstrap import Estimate
 
 FORMAT = 1
@@ -18,7 +20,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "runs": list(report.runs),
         "bank": report.bank,
         "null": report.null,
-        "targets": {target.name: _target(target) for target in report.targets},
+        "targets": {target.name: _target(target) | _harm_and_hearing(report, target.name) for target in report.targets},
         "families": {
             family.name: {"tested": list(family.tested), "missing": list(family.missing)} for family in report.families
         },
@@ -28,6 +30,27 @@ def report_json(report: Report) -> dict[str, Any]:
         "void_limit_ms": list(report.void_limit_ms),
         "audible_version": report.audible_version,
         "latency_origins": dict(report.origins),
+        "latency_against_credit": [
+            {
+                "target": point.target,
+                "latency": point.latency,
+                "p50": point.p50,
+                "lo": point.lo,
+                "hi": point.hi,
+                "credit": _estimate(point.credit),
+            }
+            for point in latency_against_credit(report)
+        ],
+        "harm": harm_report_json(report.harm, _estimate, _tested) if report.harm else None,
+        "hearing": hearing_report_json(report.hearing, _estimate) if report.hearing else None,
+        "audit": audit_json(report.audit) if report.audit else None,
+    }
+
+
+def _harm_and_hearing(report: Report, name: str) -> dict[str, Any]:
+    return {
+        "harm": harm_json(report.harm.targets[name], _estimate, _tested) if report.harm else None,
+        "hearing": hearing_json(report.hearing.targets[name], _estimate) if report.hearing else None,
     }
 
 
@@ -60,6 +83,7 @@ def _target(target: TargetReport) -> dict[str, Any]:
         "several_calls": target.several_calls,
         "co_executed": target.co_executed,
         "latency": {name: _latency(found) for name, found in target.latency.items()},
+        "latency_parts": {name: _latency(found) for name, found in target.latency_parts.items()},
         "pacing": _pacing(target.pacing),
         "chunk_ms": target.chunk_ms,
         "pace": target.pace,
@@ -114,6 +138,9 @@ def _latency(found: LatencySummary | None) -> dict[str, Any] | None:
         "p99": found.p99,
         "n": found.n,
         "void": found.void,
+        "p50_lo": found.lo,
+        "p50_hi": found.hi,
+        "p50_method": found.method,
     }
 
 

@@ -11,11 +11,15 @@ from captures.capture import Capture, Condition, Ending
 from captures.playback import AUDIBLE_VERSION
 from rig.bank.models import Bank, CueKind
 from rig.report.agreement import agreements
+from rig.report.harm import harm_report
+from rig.report.hearing import DEFAULT_LEADING, groups_of, hearing_report
 from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested, Verdict
 from rig.report.runs import ReportError, TargetRun, bank_of, load_run, targets_of
 from rig.report.second_turns import second_turns
-from rig.report.timing import ORIGINS, latency_summaries, pacing_summary
+from rig.report.timing import ORIGINS, latency_summaries, pacing_summary, part_summaries
 from rig.scoring.cells import WORDS_ONLY, ScoredCell, score_captures
+from rig.scoring.harm import harm_cells
+from rig.scoring.hearing import heard_cells
 from rig.scoring.probe import NoOption, Reading
 from rig.stats import measures
 from rig.stats.bootstrap import Estimate, Sample, difference, proportion
@@ -28,11 +32,13 @@ _ERRORS_NAMED = 3
 """Different messages of errors shown per target."""
 
 
-def build_report(runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence[str] = ()) -> Report:
+def build_report(
+    runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence[str] = (), leading: int = DEFAULT_LEADING
+) -> Report:
     """Score the runs and summarise them.
 
     `bank`: by default the one that the runs name. `nulls`: words-only targets to measure gains against, the first of
-    which is used; by default the target with that role.
+    which is used; by default the target with that role. `leading`: how many contestants the leading group has.
 
     Raises:
         ReportError: no run, runs over different banks, an unknown null.
@@ -56,12 +62,17 @@ def build_report(runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence
         for target in targets
     ]
     reports, families = _corrected(reports)
+    contestants = [target.name for target in targets if target.role == CONTESTANT]
+    classified = {name: harm_cells(own, bank) for name, own in cells.items()}
+    heard = {name: heard_cells(own, classified[name], bank) for name, own in cells.items()}
+    groups, ungrouped = groups_of(heard, contestants, leading)
+    harm = harm_report(classified, heard, bank, contestants, null, groups)
     return Report(
         runs=tuple(str(run.path) for run in loaded),
         bank=f"{bank.name} {bank.version}".strip(),
         targets=tuple(reports),
         null=null,
-        families=families,
+        families=(*families, *harm.families),
         agreements=agreements(targets, cells),
         not_run=tuple(line for target in targets for line in _not_run(target))
         + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors") or ()),
@@ -76,6 +87,8 @@ def build_report(runs: Sequence[Path], bank: Bank | None = None, nulls: Sequence
         roles_derived=any(cell.roles_derived for own in cells.values() for cell in own),
         audible_version=AUDIBLE_VERSION,
         origins=ORIGINS,
+        harm=harm,
+        hearing=hearing_report(heard, classified, groups, ungrouped),
     )
 
 
@@ -146,6 +159,7 @@ def _target_report(
         several_calls=sum(cell.action is not None and cell.action.calls > 1 for cell in audio),
         co_executed=sum(cell.co_executed for cell in audio),
         latency=latency_summaries(target.captures, target.run.void_limit_s),
+        latency_parts=part_summaries(target.captures, target.run.void_limit_s),
         pacing=pacing_summary(target.captures),
         second_turn=second_turns(target.captures, bank),
     )

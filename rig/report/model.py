@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from captures.capture import Condition, Ending
 from rig.bank.models import CueKind
 from rig.stats.bootstrap import Estimate
+
+if TYPE_CHECKING:
+    from rig.report.harm_model import Audit, HarmReport
+    from rig.report.hearing_model import HearingReport
 
 Verdict = Literal["above", "below", "none"]
 PROBE_READINGS = ("strict_missing", "strict_wrong", "lenient_missing", "lenient_wrong")
@@ -52,6 +56,12 @@ class LatencySummary:
     n: int
     void: int
     """Measured, but spoilt by our own timing: in no percentile."""
+    lo: float | None = None
+    """Lower and …"""
+    hi: float | None = None
+    """… upper bound of the median's 95 % interval; None where there is none."""
+    method: str = ""
+    """Of that interval, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +130,8 @@ class TargetReport:
     latency: Mapping[str, LatencySummary | None]
     """Every latency name; None where not measured."""
     pacing: PacingSummary | None
+    latency_parts: Mapping[str, LatencySummary | None] = field(default_factory=dict)
+    """The parts of voice to voice; None where not measured."""
     second_turn: SecondTurns | None = None
     """None where no first call started one."""
 
@@ -170,6 +182,10 @@ class Report:
     """Of the rule for what counts as audible."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Latency → its origin in words."""
+    harm: HarmReport | None = None
+    hearing: HearingReport | None = None
+    audit: Audit | None = None
+    """A person's check of classified outcomes, where one was given."""
 
     def target(self, name: str) -> TargetReport:
         """The target of that name; KeyError where there is none."""

@@ -1,16 +1,18 @@
-"""Latency percentiles and pacing of one target, from its captures. Audio cells only: a twin has no clip, and a probe
-another prompt.
+"""Latency percentiles, their parts, and pacing of one target, from its captures. Audio cells only: a twin has no clip,
+and a probe another prompt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from captures.capture import Capture, Condition
-from captures.latency import FILE_SPANS, SPANS, latencies
+from captures.latency import FILE_SPANS, PARTS, SPANS, Latency, latencies, parts
 from rig.report.model import LatencySummary, PacingSummary
+from rig.stats.bootstrap import Sample
+from rig.stats.median import median_interval
 
 SMALLEST_N = {0.50: 1, 0.90: 1, 0.95: 20, 0.99: 100}
 """Quantile → fewest values it is given for."""
@@ -22,17 +24,31 @@ ORIGINS |= dict.fromkeys(FILE_SPANS, "request sent (whole clip)")
 
 def latency_summaries(captures: Iterable[Capture], void_limit_s: float) -> dict[str, LatencySummary | None]:
     """Every latency name; None where no capture has its marks."""
-    valid: dict[str, list[float]] = {name: [] for name in ORIGINS}
-    void = dict.fromkeys(ORIGINS, 0)
+    return _summaries(captures, void_limit_s, tuple(ORIGINS), latencies)
+
+
+def part_summaries(captures: Iterable[Capture], void_limit_s: float) -> dict[str, LatencySummary | None]:
+    """The parts of voice to voice; None where no capture has their marks. `network` is not measured."""
+    return _summaries(captures, void_limit_s, PARTS, parts)
+
+
+def _summaries(
+    captures: Iterable[Capture],
+    void_limit_s: float,
+    names: Sequence[str],
+    measure: Callable[[Capture, float], list[Latency]],
+) -> dict[str, LatencySummary | None]:
+    valid: dict[str, list[Sample]] = {name: [] for name in names}
+    void = dict.fromkeys(names, 0)
     for capture in captures:
         if capture.condition is not Condition.AUDIO or not capture.ending.scored:
             continue
-        for latency in latencies(capture, void_limit_s):
+        for latency in measure(capture, void_limit_s):
             if latency.void:
                 void[latency.name] += 1
             else:
-                valid[latency.name].append(latency.seconds)
-    return {name: _summary(valid[name], void[name]) if valid[name] or void[name] else None for name in ORIGINS}
+                valid[latency.name].append(Sample(latency.seconds, capture.item_id, capture.repeat))
+    return {name: _summary(valid[name], void[name]) if valid[name] or void[name] else None for name in names}
 
 
 def pacing_summary(captures: Iterable[Capture]) -> PacingSummary | None:
@@ -52,8 +68,10 @@ def pacing_summary(captures: Iterable[Capture]) -> PacingSummary | None:
     )
 
 
-def _summary(values: Sequence[float], void: int) -> LatencySummary:
+def _summary(samples: Sequence[Sample], void: int) -> LatencySummary:
+    values = [sample.value for sample in samples]
     p50, p90, p95, p99 = (
         float(np.quantile(values, q)) if len(values) >= smallest else None for q, smallest in SMALLEST_N.items()
     )
-    return LatencySummary(p50, p90, p95, p99, len(values), void)
+    lo, hi, method = median_interval(samples)
+    return LatencySummary(p50, p90, p95, p99, len(values), void, lo, hi, method)

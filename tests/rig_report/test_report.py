@@ -74,6 +74,9 @@ def test_json_has_the_shape_that_scripts_rely_on(report: Report) -> None:
         "p99": None,
         "n": 10,
         "void": 0,
+        "p50_lo": None,
+        "p50_hi": None,
+        "p50_method": "no interval: all values are equal",
     }
     assert ears["latency"]["request_to_tool_call"] is None
     assert ears["pacing"] == {"p50_ms": 0.4, "p99_ms": 2.0, "max_ms": 3.0, "captures": 20}
@@ -170,7 +173,8 @@ def test_void_latencies_are_counted_and_enter_no_percentile(write_run: WriteRun,
     late = late.model_copy(update={"pacing": late.pacing.model_copy(update={"loop_lags": (lag,)})})
     found = report_json(build_report([write_run([late])]))["targets"]["ears"]
     assert found["latency"]["commit_to_tool_call"] == {
-        "p50": None, "p90": None, "p95": None, "p99": None, "n": 0, "void": 1
+        "p50": None, "p90": None, "p95": None, "p99": None, "n": 0, "void": 1,
+        "p50_lo": None, "p50_hi": None, "p50_method": "no valid value",
     }  # fmt: skip
     assert found["credit"]["neutral"]["mean"] == 1.0
 
