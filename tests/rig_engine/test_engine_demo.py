@@ -1,4 +1,4 @@
-"""The demo in small: the shipped config and bank, all four targets, two items. One brain does the same everywhere."""
+"""The demo in small: shipped config and bank, all four targets, two items. One brain must do the same everywhere."""
 
 from __future__ import annotations
 
