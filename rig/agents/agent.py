@@ -33,6 +33,16 @@ _STOCK_WORDS = {
     "not_understood": "I did not catch that.",
 }
 _HANDOVER = stems("escalate human colleague transfer")
+_ASKING_BACK = stems("ask clarify clarifying question repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The caller turn before this one, and the call it led to, which has its result."""
+
+    words: str
+    """As heard, or as written."""
+    call: ReplyCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +61,13 @@ class EmbeddedAgent:
         self.name = name
         self._ears = ears
 
-    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
-        """The answer to one caller turn: `text`, or else PCM16 mono. Raises BrainError."""
+    async def reply(
+        self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None, earlier: Earlier | None = None
+    ) -> Reply:
+        """The answer to one caller turn: `text`, or else PCM16 mono. Raises BrainError.
+
+        Where `earlier` was asked back, this turn completes its words, and the same is not asked again.
+        """
         if text is None:
             heard = await self._ears.hear(pcm, rate_hz)
             words, tags, transcript = heard.words, heard.tags, heard.words
@@ -63,7 +78,11 @@ class EmbeddedAgent:
         if prompt.is_probe:
             option = choose_option(prompt.options, tags) if acoustic else None
             return _spoken("heard", option or WORDS_ALONE, transcript)
-        call = choose_action(setup.tools, words, policy=prompt.policy, tags=tags if acoustic else frozenset())
+        tools = setup.tools
+        if earlier is not None and stems(earlier.call.name) & _ASKING_BACK:
+            tools = tuple(tool for tool in tools if tool.name != earlier.call.name)
+            words = f"{earlier.words} {words}".strip()
+        call = choose_action(tools, words, policy=prompt.policy, tags=tags if acoustic else frozenset())
         if call is not None:
             return Reply(calls=(call,), input_transcript=transcript)
         return _spoken("nothing_needed" if words else "not_understood", None, transcript)

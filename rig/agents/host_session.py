@@ -29,6 +29,7 @@ from adapters.server import (
     ToolResultGiven,
 )
 from captures.frames import InFrame, OutFrame
+from rig.agents.agent import Earlier
 from rig.agents.brain_client import BrainError
 from rig.agents.faults import MIDDLE, NO_FAULTS, Cut, SessionFaults
 from rig.agents.faults_answer import faulty_frames, faulty_replies
@@ -55,8 +56,10 @@ class Line(Protocol):
 class Agent(Protocol):
     """Who answers."""
 
-    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
-        """The answer to one caller turn. Raises BrainError."""
+    async def reply(
+        self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None, earlier: Earlier | None = None
+    ) -> Reply:
+        """The answer to one caller turn; `earlier` where the turn before led to a call. Raises BrainError."""
         ...
 
     def after_result(self, call: ReplyCall | None) -> Reply:
@@ -94,6 +97,8 @@ class HostSession:
         self._rate_hz = 0
         self._too_long = False
         self._last_call: ReplyCall | None = None
+        self._last_words = ""
+        self._earlier: Earlier | None = None
         self._result_given = False
         self.failed = False
         """An answer was wanted and could not be given."""
@@ -122,7 +127,7 @@ class HostSession:
             await anyio.sleep(self._faults.ack_delay_s)
             await self._send_all(step.frames)
         for intent in step.intents:
-            await self._follow(intent)
+            await self._follow(intent, step)
         return step.close
 
     def _acknowledges(self, step: ServerStep) -> bool:
@@ -142,7 +147,7 @@ class HostSession:
         for frame in frames:
             await self._line.send(frame)
 
-    async def _follow(self, intent: Intent) -> None:
+    async def _follow(self, intent: Intent, step: ServerStep) -> None:
         match intent:
             case SetupGiven(setup):
                 self._setup = setup
@@ -154,7 +159,9 @@ class HostSession:
                 for scope in self._answers:
                     scope.cancel()
             case AnswerWanted(text):
-                await self._want_answer(text)
+                # A request of file mode ends with the results, and repeats what the caller said before.
+                to_result = any(isinstance(other, ToolResultGiven) for other in step.intents)
+                await self._want_answer(text, to_result)
 
     def _gather(self, pcm: bytes, rate_hz: int) -> None:
         if rate_hz != self._rate_hz:
@@ -165,7 +172,7 @@ class HostSession:
         else:
             self._pcm += pcm
 
-    async def _want_answer(self, text: str | None) -> None:
+    async def _want_answer(self, text: str | None, to_result: bool) -> None:
         pcm, too_long, result_given = bytes(self._pcm), self._too_long, self._result_given
         self._pcm.clear()
         self._too_long = self._result_given = False
@@ -179,7 +186,7 @@ class HostSession:
             scope = anyio.CancelScope()
             self._answers.append(scope)
             self._answers_wanted += 1
-            after_result = result_given and text is None and not pcm
+            after_result = to_result or (result_given and text is None and not pcm)
             wanted = _Wanted(self._setup, pcm, text, after_result, self._answers_wanted, time.monotonic_ns())
             self._tasks.start_soon(self._answer, scope, wanted)
 
@@ -200,9 +207,12 @@ class HostSession:
         try:
             if wanted.after_result:
                 reply = self._agent.after_result(self._last_call)
+                self._earlier = Earlier(self._last_words, self._last_call) if self._last_call else None
             else:
                 rate_hz = self._rate_hz or wanted.setup.input_rate_hz
-                reply = await self._agent.reply(wanted.setup, wanted.pcm, rate_hz, wanted.text)
+                earlier, self._earlier = self._earlier, None
+                reply = await self._agent.reply(wanted.setup, wanted.pcm, rate_hz, wanted.text, earlier)
+                self._last_words = wanted.text or reply.input_transcript or ""
         except BrainError as error:
             _log.warning("no answer: %s", error)
             await self._fail("server_error", str(error))

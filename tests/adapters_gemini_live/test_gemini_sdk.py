@@ -36,7 +36,7 @@ class ScriptedAgent:
         self.asked: list[tuple[Setup, bytes, int, str | None]] = []
         self.results: list[ReplyCall | None] = []
 
-    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
+    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None, earlier: object = None) -> Reply:
         self.asked.append((setup, pcm, rate_hz, text))
         return self.replies.pop(0)
 

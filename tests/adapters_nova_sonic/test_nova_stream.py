@@ -149,7 +149,7 @@ def test_without_the_sdk_the_target_is_refused_with_what_to_do(client, monkeypat
 
 
 class Forecaster:
-    async def reply(self, setup, pcm, rate_hz, text):
+    async def reply(self, setup, pcm, rate_hz, text, earlier=None):
         return Reply((ReplyCall("forecast", {"city": text or "Lima"}),))
 
     def after_result(self, call):

@@ -404,7 +404,7 @@ def test_the_emulator_refuses_a_handshake_and_our_client_says_why() -> None:
 
 
 class Nobody:
-    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
+    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None, earlier: object = None) -> Reply:
         raise AssertionError("nobody asks")
 
     def after_result(self, call: ReplyCall | None) -> Reply:

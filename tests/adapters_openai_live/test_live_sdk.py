@@ -21,7 +21,7 @@ SPEECH = bytes(range(1, 251)) * 96
 
 
 class Payer:
-    async def reply(self, setup, pcm, rate_hz, text):
+    async def reply(self, setup, pcm, rate_hz, text, earlier=None):
         self.setup, self.heard_s = setup, len(pcm) / 2 / rate_hz
         return Reply((ReplyCall("pay_bill", {"amount": 3}),), "Paid.", SPEECH, input_transcript="pay it")
 

@@ -44,7 +44,7 @@ class Scripted:
         self.answer, self.afterwards = reply, after_result or reply
         self.asked: list[tuple[Setup, bytes, int, str | None]] = []
 
-    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
+    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None, earlier: object = None) -> Reply:
         self.asked.append((setup, pcm, rate_hz, text))
         return self.answer
 

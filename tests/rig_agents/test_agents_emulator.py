@@ -181,7 +181,7 @@ class _SlowAgent:
         self.given_up = anyio.Event()
         self.pcm = b""
 
-    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
+    async def reply(self, setup: Setup, pcm: bytes, rate_hz: int, text: str | None, earlier: object = None) -> Reply:
         self.pcm = pcm
         if text is not None:
             raise BrainError("no brain")

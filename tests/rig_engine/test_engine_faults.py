@@ -53,7 +53,7 @@ class Clerk:
     def __init__(self, talks: bool = False) -> None:
         self._talks = talks
 
-    async def reply(self, setup: Any, pcm: bytes, rate_hz: int, text: str | None) -> Reply:
+    async def reply(self, setup: Any, pcm: bytes, rate_hz: int, text: str | None, earlier: object = None) -> Reply:
         if self._talks:
             return Reply(text="At half past seven?", pcm=SPEECH)
         return Reply(calls=(ReplyCall("book_table", BOOKED),))
