@@ -141,7 +141,7 @@ def _part(one: HearingPart, estimate: EstimateJson) -> dict[str, Any]:
         "right_given_heard": estimate(one.right_given_heard),
         "right_given_missed": estimate(one.right_given_missed),
         "words_action_given_heard": estimate(one.words_action_given_heard),
-        "recognition": {correction: estimate(found) for correction, found in one.recognition.items()},
+        "recognition": estimate(one.recognition),
     }
 
 

@@ -65,7 +65,7 @@ def _summary(members: Mapping[str, Heard]) -> HearingSummary:
         cells=sum(len(one.cue) for one in own),
         without_probe=sum(one.without_probe for one in own),
         shares=stats.shares(own),
-        credit=stats.credit_parts(drawn),
+        credit=stats.credit_parts(own),
         recognition={one: stats.recognition(drawn, one) for one in CORRECTIONS},
         policy_when_heard={one: stats.policy_when_heard(drawn, one) for one in CORRECTIONS},
         perfect_hearing={one: stats.perfect_hearing(drawn, one) for one in CORRECTIONS},
@@ -84,13 +84,11 @@ def _summary(members: Mapping[str, Heard]) -> HearingSummary:
 
 
 def _part(own: Sequence[Heard]) -> HearingPart:
-    drawn = Joint(stats.rows_of(own))
-    shares = stats.shares(own)
     return HearingPart(
-        heard=shares["heard"],
-        words_action_given_heard=shares["words_action_given_heard"],
-        recognition={one: stats.recognition(drawn, one) for one in CORRECTIONS},
-        **stats.credit_parts(drawn),
+        heard=stats.heard_share(own),
+        words_action_given_heard=stats.words_action_given_heard(own),
+        recognition=stats.recognition(Joint(stats.rows_of(own), stats.RECOGNITION_COLUMNS), "false_alarms"),
+        **stats.credit_parts(own),
     )
 
 

@@ -21,7 +21,8 @@ class HearingPart:
     right_given_missed: Estimate | None
     words_action_given_heard: Estimate | None
     """On protective clips that were heard."""
-    recognition: Mapping[Correction, Estimate | None]
+    recognition: Estimate | None
+    """Corrected by false alarms on the clean clips of these items."""
 
 
 @dataclass(frozen=True, slots=True)

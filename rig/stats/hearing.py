@@ -23,6 +23,9 @@ Correction = Literal["none", "options", "false_alarms"]
 CORRECTIONS: tuple[Correction, ...] = ("none", "options", "false_alarms")
 """Which g: 0; 1/k; or the false-alarm rate on clean clips spread over the cue options."""
 
+RECOGNITION_COLUMNS = ("cue", "heard", "one_of_options", "one_of_cues", "false_alarm", "probed_clean")
+"""All that π depends on."""
+
 FACTORS = ("hearing", "deciding", "acting_when_missed")
 
 _NORMAL = NormalDist()
@@ -60,33 +63,46 @@ def fates(heard: Iterable[Heard], seed: int = SEED) -> dict[Fate, Estimate | Non
     }
 
 
+def heard_share(heard: Iterable[Heard]) -> Estimate | None:
+    """The share of cue clips whose probe answer is right."""
+    return proportion(_sample(one, one.heard) for target in heard for one in target.cue)
+
+
+def words_action_given_heard(heard: Iterable[Heard]) -> Estimate | None:
+    """The share of heard protective clips on which the words' default was taken all the same."""
+    return proportion(
+        _sample(one, one.words_action)
+        for target in heard
+        for one in target.cue
+        if one.heard and one.words_action is not None
+    )
+
+
 def shares(heard: Iterable[Heard]) -> dict[str, Estimate | None]:
     """Plain shares: heard, false alarms on clean clips, strict passes where heard, the words' action where heard."""
     heard = list(heard)
-    cue = [one for target in heard for one in target.cue]
-    clean = [one for target in heard for one in target.clean]
     return {
-        "heard": proportion(_sample(one, one.heard) for one in cue),
+        "heard": heard_share(heard),
         "false_alarm": proportion(
-            Sample(float(one.false_alarm), one.item_id, one.repeat) for one in clean if one.false_alarm is not None
+            Sample(float(one.false_alarm), one.item_id, one.repeat)
+            for target in heard
+            for one in target.clean
+            if one.false_alarm is not None
         ),
-        "strict_given_heard": proportion(_sample(one, bool(one.cell.passed)) for one in cue if one.heard),
-        "words_action_given_heard": proportion(
-            _sample(one, one.words_action) for one in cue if one.heard and one.words_action is not None
+        "strict_given_heard": proportion(
+            _sample(one, one.cell.passed) for target in heard for one in target.cue if one.heard
         ),
+        "words_action_given_heard": words_action_given_heard(heard),
     }
 
 
-def credit_parts(drawn: Joint, prefix: str = "") -> dict[str, Estimate | None]:
+def credit_parts(heard: Iterable[Heard]) -> dict[str, Estimate | None]:
     """Credit, and credit where the probe was right and where it was wrong."""
+    cue = [one for target in heard for one in target.cue]
     return {
-        "credit": drawn.estimate(lambda s: s.mean(f"{prefix}credit", f"{prefix}cue"), f"{prefix}cue"),
-        "right_given_heard": drawn.estimate(
-            lambda s: s.mean(f"{prefix}credit_heard", f"{prefix}heard"), f"{prefix}heard"
-        ),
-        "right_given_missed": drawn.estimate(
-            lambda s: s.mean(f"{prefix}credit_missed", f"{prefix}missed"), f"{prefix}missed"
-        ),
+        "credit": proportion(_sample(one, one.cell.credit) for one in cue),
+        "right_given_heard": proportion(_sample(one, one.cell.credit) for one in cue if one.heard),
+        "right_given_missed": proportion(_sample(one, one.cell.credit) for one in cue if not one.heard),
     }
 
 
@@ -251,5 +267,5 @@ def _prefixed(columns: Mapping[str, float], prefix: str) -> Mapping[str, float]:
     return {f"{prefix}{name}": value for name, value in columns.items()} if prefix else columns
 
 
-def _sample(one: HeardCell, value: bool | None) -> Sample:
-    return Sample(float(bool(value)), one.cell.item_id, one.cell.repeat)
+def _sample(one: HeardCell, value: float | None) -> Sample:
+    return Sample(float(value or 0), one.cell.item_id, one.cell.repeat)

@@ -6,6 +6,7 @@ taken over the same draws, and the statistic is computed on each draw.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -51,30 +52,33 @@ class Sums:
 class Joint:
     """Rows of cells, drawn once; any number of statistics may be taken of them."""
 
-    def __init__(self, rows: Iterable[Row], seed: int = SEED) -> None:
+    def __init__(self, rows: Iterable[Row], columns: Iterable[str] | None = None, seed: int = SEED) -> None:
+        """`columns`: only these are summed, where only they are asked for."""
         rows = list(rows)
         self.n = len(rows)
         items = sorted({row.item for row in rows})
         repeats = sorted({row.repeat for row in rows})
         self.items = len(items)
-        names = sorted({name for row in rows for name in row.values})
-        parts: dict[tuple[str, int, str], list[float]] = {}
+        names = sorted({name for row in rows for name in row.values} if columns is None else set(columns))
+        places = {place: index for index, place in enumerate(itertools.product(items, repeats))}
+        parts: dict[str, list[list[float]]] = {name: [[] for _ in places] for name in names}
         for row in rows:
+            place = places[row.item, row.repeat]
             for name, value in row.values.items():
-                parts.setdefault((row.item, row.repeat, name), []).append(value)
+                if value and name in parts:
+                    parts[name][place].append(value)
         # fsum is exact: the order of the rows changes nothing.
-        table = np.array(
-            [[[math.fsum(parts.get((i, r, name), ())) for i in items] for r in repeats] for name in names],
-            dtype=np.float64,
-        ).reshape(len(names), len(repeats), len(items))
+        table = np.array([[math.fsum(values) for values in parts[name]] for name in names], dtype=np.float64)
         self.point = Sums({name: table[index].sum().reshape(1) for index, name in enumerate(names)}, 1)
         self._drawn = Sums({}, RESAMPLES)
         if self.items > 1:
             by_item, by_repeat = resample_weights(len(items), len(repeats), seed)
-            flat = by_item @ table.reshape(-1, len(items)).T
-            sums = flat.reshape(RESAMPLES, len(names), len(repeats))
-            drawn = (sums * by_repeat[:, None, :]).sum(axis=2)
-            self._drawn = Sums({name: drawn[:, index] for index, name in enumerate(names)}, RESAMPLES)
+            shaped = table.reshape(len(names), len(items), len(repeats))
+            drawn = sum(
+                (shaped[:, :, index] @ by_item.T * by_repeat[:, index] for index in range(len(repeats))),
+                start=np.zeros((len(names), RESAMPLES)),
+            )
+            self._drawn = Sums({name: drawn[index] for index, name in enumerate(names)}, RESAMPLES)
 
     def value(self, statistic: Statistic) -> float | None:
         """The statistic of all rows; None where it is undefined."""
