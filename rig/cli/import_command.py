@@ -16,5 +16,5 @@ def import_run(paths: Sequence[Path], bank: Path, name: str, role: str, out: Pat
     Raises:
         BankError, RecordsError, RunFolderError, WriterError: one line per problem, for the user.
     """
-    records.import_run(paths, load_bank(bank), name, role, out)
+    records.import_run(paths, load_bank(str(bank)), name, role, out)
     print(f"rig: imported into {out}; read it with: rig report {out}", file=sys.stderr)

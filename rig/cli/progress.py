@@ -31,6 +31,7 @@ class RunProgress:
         self._total: Counter[str] = Counter()
         self._done: Counter[str] = Counter()
         self._problems: Counter[str] = Counter()
+        self._hosts: dict[str, str] = {}
         self._told: set[tuple[str, str, str]] = set()
         self._said_at_s = time.monotonic()
 
@@ -62,6 +63,7 @@ class RunProgress:
 
     def attempt_ended(self, cell: Cell, capture: Capture) -> None:
         """See `Observer`."""
+        self._hosts[cell.target] = capture.host
         if capture.ending is Ending.NO_ANSWER or not capture.ending.scored:
             self._problems[cell.target] += 1
         if capture.finished:
@@ -80,8 +82,10 @@ class RunProgress:
 
     def target_stopped(self, target: str, error: ErrorInfo) -> None:
         """See `Observer`."""
+        host = self._hosts.get(target, "")
+        at = f" at {host}" if host and host not in error.message else ""
         where = f" ({error.where})" if error.where else ""
-        self.say(f"{target} stopped: {error.code}: {error.message}{where}")
+        self.say(f"{target} stopped{at}: {error.code}: {error.message}{where}")
 
     def say(self, line: str) -> None:
         """One line, scrubbed, without what a terminal would act on."""

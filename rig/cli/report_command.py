@@ -25,7 +25,7 @@ def print_report(
     Raises:
         ReportError, RunFolderError, BankError, BankMismatchError: one line each, for the user.
     """
-    report = build_report(runs, load_bank(bank) if bank is not None else None, nulls)
+    report = build_report(runs, load_bank(str(bank)) if bank is not None else None, nulls)
     if as_json:
         print(json.dumps(report_json(report), indent=2, allow_nan=False))
     elif markdown:
