@@ -81,7 +81,7 @@ class EmbeddedAgent:
         tools = setup.tools
         if earlier is not None and stems(earlier.call.name) & _ASKING_BACK:
             tools = tuple(tool for tool in tools if tool.name != earlier.call.name)
-            words = f"{earlier.words} {words}".strip()
+            words = f"{words} {earlier.words}".strip()  # the answer first: its values count before those in doubt
         call = choose_action(tools, words, policy=prompt.policy, tags=tags if acoustic else frozenset())
         if call is not None:
             return Reply(calls=(call,), input_transcript=transcript)

@@ -16,7 +16,7 @@ import soundfile
 
 from adapters.dialect import Setup, ToolSpec
 from adapters.server import Reply, ReplyCall
-from rig.agents.agent import WORDS_ALONE, EmbeddedAgent
+from rig.agents.agent import WORDS_ALONE, Earlier, EmbeddedAgent
 from rig.agents.brain_client import BrainError
 from rig.agents.brain_wire import Impression
 from rig.agents.emulator import EmulatorError, emulate, serve
@@ -326,3 +326,27 @@ def test_unheard_words_are_said_to_be_so() -> None:
     reply = anyio.run(ask)
     assert reply.text == "I did not catch that."
     assert len(reply.pcm) > 24_000
+
+
+class _DeafEars:
+    async def hear(self, pcm: bytes, rate_hz: int) -> Impression:
+        raise AssertionError("nothing was said")
+
+
+def test_an_answer_to_a_question_completes_the_words_before_it() -> None:
+    tools = (
+        ToolSpec("ask_clarifying_question", "Ask the caller one question about the amount.", {}),
+        ToolSpec(
+            "set_monthly_payment",
+            "Change the monthly payment to a new amount.",
+            {"type": "object", "properties": {"amount": {"type": "number"}}, "required": ["amount"]},
+        ),
+        ToolSpec("close_account", "Close the account for good.", {}),
+    )
+    asked = Earlier("put my monthly payment up to two", ReplyCall("ask_clarifying_question", {}))
+    agent = EmbeddedAgent("local-cascade", _DeafEars())
+
+    async def answer() -> Reply:
+        return await agent.reply(Setup("", tools, 24_000), b"", 24_000, "the question was the amount: ninety", asked)
+
+    assert anyio.run(answer).calls == (ReplyCall("set_monthly_payment", {"amount": 90}),)
