@@ -40,4 +40,6 @@ def explained(error: BaseException) -> list[str] | None:
         return list(dict.fromkeys(line for part in parts if part for line in part))
     if not isinstance(error, _PLAIN):
         return None
-    return Scrubber(seen()).scrub_text(str(error)).splitlines()
+    lines = Scrubber(seen()).scrub_text(str(error)).splitlines()
+    # What a message repeats from a file must not be acted on by a terminal.
+    return ["".join(c if c.isprintable() else " " for c in line) for line in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -170,6 +171,10 @@ def main(
 
 def run_cli() -> None:
     """Entry point. What a user can mend is told in plain lines (exit code 2); anything else is a bug and shows."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # An output that cannot show a minus sign or a name shows its number: no figure loses its sign.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except Exception as error:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from captures.lock import folder_lock
+from rig.cli.failures import explained
+from rig.config import ConfigError, load_config
 
 
 @pytest.fixture
@@ -41,6 +43,16 @@ class TestRun:
     def test_an_unknown_key(self, cli: Any, realtime: Any) -> None:
         line = cli.one_line("run", cli.config(concurency=3, targets=[realtime(nobody())]))
         assert line.endswith("config.yaml: concurency: unknown key; did you mean `concurrency`?")
+
+    def test_an_escape_in_a_file_reaches_no_terminal(self, cli: Any) -> None:
+        # In this process: without a terminal the escapes would be taken out for that reason alone.
+        (cli.folder / "c.yaml").write_text('version: 1\nbank: demo\n"\\e[2J\\e]0;x\\a": 1\n')
+        with pytest.raises(ConfigError) as caught:
+            load_config(cli.folder / "c.yaml", {})
+        assert "\x1b" in str(caught.value)
+        lines = explained(caught.value)
+        assert lines
+        assert all(line.isprintable() for line in lines)
 
     def test_a_missing_key_variable(self, cli: Any, realtime: Any) -> None:
         line = cli.one_line("run", cli.config(targets=[realtime(nobody(), api_key_env="NO_SUCH_KEY")]))

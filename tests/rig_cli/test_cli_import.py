@@ -75,6 +75,15 @@ def test_markdown_and_a_named_null(imported: Any) -> None:
     assert "nobody" in wrong
 
 
+def test_an_output_without_a_minus_sign_loses_none(imported: Any) -> None:
+    """Such as a file on a system of another encoding."""
+    done = imported("report", *ROLES, "--markdown", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    whole = imported("report", *ROLES, "--markdown", PYTHONIOENCODING="utf-8").stdout
+    assert "\u2212" in whole
+    assert done.stdout == whole.encode("ascii", "backslashreplace").decode()
+
+
 def test_an_import_does_not_overwrite_a_run(imported: Any, shared_dir: Path) -> None:
     data = shared_dir / "voxparity-dev"
     before = (imported.folder / "gem25native" / "captures.jsonl").read_bytes()
