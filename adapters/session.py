@@ -136,6 +136,17 @@ class Session:
         """See `ClientDialect.tool_result`; returns the stamp."""
         return self.send(self.dialect.tool_result(call_id, output))
 
+    def cancel(self) -> int | None:
+        """See `ClientDialect.cancel`; returns the stamp, None where the dialect has no such message."""
+        return self._send_any(self.dialect.cancel())
+
+    def truncate(self, audio_ms: int) -> int | None:
+        """See `ClientDialect.truncate`; returns the stamp, None where the dialect has no such message."""
+        return self._send_any(self.dialect.truncate(audio_ms))
+
+    def _send_any(self, frames: Sequence[OutFrame]) -> int | None:
+        return self.send(frames) if frames else None
+
     def backlog_bytes(self) -> int:
         """Bytes written but not yet taken by the operating system."""
         return self._transport.backlog_bytes()

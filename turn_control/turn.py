@@ -5,7 +5,7 @@ Neither opens nor closes the session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from captures.capture import Ending, ErrorInfo, Mark, ObservedCall, Pacing
 from captures.clock import Clock
 from captures.events import (
     AnswerEnded,
+    AudioDelta,
     Failed,
     Refused,
     SpeechStopped,
@@ -25,6 +26,7 @@ from captures.events import (
     TurnCommitted,
 )
 from captures.frames import ClosedBy
+from captures.playback import first_audible
 from turn_control.answer import AnswerTracker, Content, Verdict
 from turn_control.limits import Limits
 from turn_control.notes import Notes
@@ -97,12 +99,15 @@ async def play_turn(
     limits: Limits | None = None,
     mode: TurnMode = TurnMode.MANUAL,
     pace: float = 1.0,
+    cut_in_s: float | None = None,
+    belongs_before: Callable[[TimedEvent], bool] | None = None,
 ) -> TurnRecord:
     """Play one caller turn in real time and wait for the end of the answer.
 
     `session` is open; `clock` is the one that stamps its frames and drives `ticker`. `mode` says who ends the caller's
     turn (a spoken one). `pace` divides every interval: 1.0 is real time, 0 sends all at once. Takes at most the clip's
-    length plus `limits.turn_s`, and may be cancelled at any time.
+    length plus `limits.turn_s`, and may be cancelled at any time. With `cut_in_s` it ends as well once the agent's
+    speech has been audible for that many seconds. Events for which `belongs_before` is true are an earlier answer's.
 
     Raises:
         ValueError: a clip without frames, or a negative pace.
@@ -112,7 +117,7 @@ async def play_turn(
         raise ValueError("the clip has no audio")
     if pace < 0:
         raise ValueError(f"pace is {pace:g}; it must be 0 or more")
-    running = _Turn(session, turn, ticker, clock, limits or Limits(), mode, pace)
+    running = _Turn(session, turn, ticker, clock, limits or Limits(), mode, pace, cut_in_s, belongs_before)
     spoken_as = TurnMode.PUSH_TEXT if isinstance(turn, TextTurn) else mode
     if isinstance(turn, SpokenTurn) and (mode is TurnMode.PUSH_TEXT or mode not in capabilities.turn_modes):
         offered = ", ".join(sorted(capabilities.turn_modes))
@@ -134,6 +139,8 @@ class _Turn:
         limits: Limits,
         mode: TurnMode,
         pace: float,
+        cut_in_s: float | None,
+        belongs_before: Callable[[TimedEvent], bool] | None,
     ) -> None:
         self._session = session
         self._turn = turn
@@ -163,6 +170,9 @@ class _Turn:
         self._fault: Exception | None = None
         self._timer: Scheduled | None = None
         self._timer_ns = 0
+        self._cut_in_s = cut_in_s
+        self._cut_in_ns: int | None = None
+        self._belongs_before = belongs_before
 
     async def play(self) -> TurnRecord:
         self._started_ns = self._clock.now_ns()
@@ -174,7 +184,7 @@ class _Turn:
                 self._on_closed(self._session.closed)
             if self._tracker.deadline_ns() is None:
                 self._begin()
-            while (verdict := self._tracker.verdict(self._clock.now_ns())) is None:
+            while (verdict := self._verdict()) is None:
                 await self._woken.wait()
                 if self._fault is not None:
                     raise self._fault
@@ -216,8 +226,13 @@ class _Turn:
 
     def _on_event(self, timed: TimedEvent) -> None:
         event = timed.event
+        if self._belongs_before is not None and self._belongs_before(timed):
+            return
         self._tracker.feed(timed)
         self._reply.feed(timed)
+        if self._cut_in_s is not None and self._cut_in_ns is None and isinstance(event, AudioDelta):
+            heard_ns = first_audible(self._reply.pieces, event.rate_hz)
+            self._cut_in_ns = None if heard_ns is None else heard_ns + round(self._cut_in_s * 1e9)
         if self._player is not None:
             if isinstance(event, self._ends_audio):
                 self._player.stop(timed.t_ns)
@@ -249,7 +264,7 @@ class _Turn:
 
         The verdict itself is read a little later, after all events of the same frame.
         """
-        due_ns = self._tracker.deadline_ns()
+        due_ns = self._due_ns()
         if due_ns is None:
             return
         if due_ns <= self._clock.now_ns():
@@ -259,8 +274,18 @@ class _Turn:
                 self._timer.cancel()
             self._timer, self._timer_ns = self._ticker.add(due_ns, self._on_timer, self._failed), due_ns
 
+    def _due_ns(self) -> int | None:
+        return min((ns for ns in (self._tracker.deadline_ns(), self._cut_in_ns) if ns is not None), default=None)
+
+    def _verdict(self) -> Verdict | None:
+        now_ns = self._clock.now_ns()
+        verdict = self._tracker.verdict(now_ns)
+        if verdict is None and self._cut_in_ns is not None and now_ns >= self._cut_in_ns:
+            return Verdict(Ending.UNFINISHED, f"the caller cut in after {self._cut_in_s:g} s of speech")
+        return verdict
+
     def _on_timer(self) -> int | None:
-        due_ns = self._tracker.deadline_ns()
+        due_ns = self._due_ns()
         if due_ns is None or due_ns <= self._clock.now_ns():
             self._woken.set()
             return None

@@ -68,6 +68,7 @@ class LineDialect:
         self.capabilities = capabilities
         self.held: list[OutFrame] = []
         self.answered = False
+        self.can_cancel = False
 
     def endpoint(self) -> Endpoint:
         return Endpoint("memory://peer", label="memory://peer")
@@ -107,10 +108,10 @@ class LineDialect:
         return [_frame("result", id=call_id, output=output)]
 
     def cancel(self) -> Sequence[OutFrame]:
-        return []
+        return [_frame("cancel")] if self.can_cancel else []
 
     def truncate(self, audio_ms: int) -> Sequence[OutFrame]:
-        return []
+        return [_frame("truncate", ms=audio_ms)] if self.can_cancel else []
 
     def close(self) -> Sequence[OutFrame]:
         return []
