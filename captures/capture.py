@@ -186,6 +186,33 @@ class SecondTurn(_Record):
         return self.answer
 
 
+class BargeIn(_Record):
+    """The caller cut in on the agent's speech. The capture's own ending is then that of the answer up to the cut."""
+
+    clip: str
+    """`self` (the cell's own clip again), or item/variant."""
+    after_s: float
+    """How long the agent's speech was to be audible before."""
+    not_played: str = ""
+    """Why there was none (the agent did not speak, or not for so long); then nothing below is set."""
+    onset_ns: int | None = None
+    """Our cancel in manual turns, else the clip's first piece."""
+    last_audible_ns: int | None = None
+    """End of the last audible speech of the interrupted answer, laid out as it would be heard."""
+    stop_latency_s: float | None = None
+    """From onset to last audible; 0 or less when nothing was heard after the onset."""
+    stopped_by: Literal["us", "peer", "itself"] | None = None
+    """Who ended playback: our cancel, the peer's sign that it yields, or nobody: it was heard to its end."""
+    cancelled: bool = False
+    """A cancel was sent: an answer was running and the dialect has such a message."""
+    truncated_ms: int | None = None
+    """How much of its speech we told the peer was heard; None where the dialect has no such message."""
+    calls_after_onset: int = 0
+    """Calls of the interrupted answer that came all the same, in `calls` of no turn."""
+    answer: LaterTurn | None = None
+    """The agent's answer to the clip that cut in."""
+
+
 class Capture(_Record):
     """One attempt at one cell."""
 
@@ -221,6 +248,8 @@ class Capture(_Record):
     usage: dict[str, Any] | None = None
     second_turn: SecondTurn | None = None
     """None where the item scripts none or the first call did not start it."""
+    barge_in: BargeIn | None = None
+    """None where the config asks for none."""
     echoed: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     close_code: int | None = None

@@ -65,6 +65,15 @@ class TurnControlConfig(_Section):
     """The mode's own parameters, e.g. `silence_duration_ms` for `server_vad`."""
 
 
+class BargeInConfig(_Section):
+    """On audio cells the caller cuts in on the agent's speech. It changes what is measured: use a run of its own."""
+
+    clip: str = "self"
+    """`self` (the cell's clip again), or `item/variant` of a clip of the chosen items."""
+    after_s: float = Field(default=0.5, ge=0, le=60)
+    """How long the agent's speech has been audible by then."""
+
+
 class LimitsConfig(_Section):
     """Bounds of one attempt."""
 
@@ -181,6 +190,7 @@ class Config(_Section):
     """Spend ceiling in US dollars over all targets; needs a price for every target with a key."""
     second_turn: bool = True
     """Play the second turn that an item scripts, once the first call starts it."""
+    barge_in: BargeInConfig | None = None
     preflight: bool = True
     """Open and set up one session per target before its first cell."""
     targets: tuple[TargetConfig, ...] = Field(min_length=1)

@@ -186,6 +186,13 @@ class AnswerTracker:
                 self._verdict = self._decide(now_ns)
         return self._verdict
 
+    def cut_in(self, detail: str) -> Verdict:
+        """The ending when the caller speaks again now: an answer whose end has come stands, any other is unfinished."""
+        if self._verdict is None:
+            has_ended = self._end is not None and not self._end_is_early
+            self._verdict = self._ended(*self._end) if self._end and has_ended else Verdict(Ending.UNFINISHED, detail)
+        return self._verdict
+
     def calls(self) -> tuple[ObservedCall, ...]:
         """All calls, the lowest output index first, incomplete ones included."""
         return self._calls.calls()

@@ -281,7 +281,7 @@ class _Turn:
         now_ns = self._clock.now_ns()
         verdict = self._tracker.verdict(now_ns)
         if verdict is None and self._cut_in_ns is not None and now_ns >= self._cut_in_ns:
-            return Verdict(Ending.UNFINISHED, f"the caller cut in after {self._cut_in_s:g} s of speech")
+            return self._tracker.cut_in(f"the caller cut in after {self._cut_in_s:g} s of speech")
         return verdict
 
     def _on_timer(self) -> int | None:

@@ -6,6 +6,7 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypedDict
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -19,25 +20,38 @@ from adapters.dialect import (
     SettingsError,
     Setup,
     TargetSettings,
+    TurnMode,
 )
 from adapters.session import Session, SessionError
-from captures.capture import Capture, Ending, ErrorInfo, Mark, SecondTurn
+from captures.capture import BargeIn, Capture, Ending, ErrorInfo, Mark, SecondTurn
 from captures.clock import Clock
 from captures.events import Failed, Refused
 from captures.playback import Playback, whole_samples
 from captures.writer import AttemptRecord
 from rig.config import Config
+from rig.engine.barge_in import kept
 from rig.engine.clips import PreparedClip
 from rig.engine.heard import heard, reply_audio
 from rig.engine.plan import Cell, Target
 from rig.engine.second_turn import play_second_turn, started_by
 from transports.transport import Transport
+from turn_control.barge_in import barge_in
 from turn_control.limits import Limits
 from turn_control.silence import SilentCaller
 from turn_control.ticker import Ticker
 from turn_control.turn import CallerTurn, SpokenTurn, TextTurn, TurnRecord, play_turn
 
 _ENCODED_CLIPS_KEPT = 64
+
+
+class TurnRules(TypedDict):
+    """What all turns of a cell share."""
+
+    ticker: Ticker
+    clock: Clock
+    limits: Limits
+    mode: TurnMode
+    pace: float
 
 
 class Attempts:
@@ -78,8 +92,10 @@ class Attempts:
         try:
             turn = await self._turn(cell, session)
             await session.open(cell.setup, self._config.limits.setup_s)
-            record = await self._play(cell, session, turn)
-            second = await self._second_turn(cell, session, turn, record)
+            record, cut_in = await self._first_turn(cell, session, turn)
+            second = None
+            if cut_in is None or cut_in.not_played:
+                second = await self._second_turn(cell, session, turn, record)
         except (SessionError, SettingsError) as failed:
             return self._never_ready(cell, number, started_ns, session, failed)
         except InputTooLargeError as too_large:
@@ -89,7 +105,7 @@ class Attempts:
             await session.close()
         playback = await heard(record)
         capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, playback)
-        capture = capture.model_copy(update={"second_turn": second})
+        capture = capture.model_copy(update={"second_turn": second, "barge_in": cut_in})
         pcm, _ = whole_samples(piece for _, piece in record.reply_pieces)
         return AttemptRecord(capture, tuple(session.log), pcm)
 
@@ -143,16 +159,24 @@ class Attempts:
 
         return WebSocketTransport(self._clock, self._ssl_context)
 
+    async def _first_turn(self, cell: Cell, session: Session, turn: CallerTurn) -> tuple[TurnRecord, BargeIn | None]:
+        if cell.barge_in is None:
+            return await self._play(cell, session, turn), None
+        clip = await self._spoken(cell, session, cell.barge_in.clip)
+        record = await barge_in(session, turn, clip, after_s=cell.barge_in.after_s, **self._rules(cell))
+        return record.interrupted, await kept(cell.barge_in, record)
+
     async def _play(self, cell: Cell, session: Session, turn: CallerTurn) -> TurnRecord:
-        return await play_turn(
-            session,
-            turn,
-            ticker=self._ticker,
-            clock=self._clock,
-            limits=self._limits,
-            mode=cell.setup.turn_control.mode,
-            pace=self._config.pace,
-        )
+        return await play_turn(session, turn, **self._rules(cell))
+
+    def _rules(self, cell: Cell) -> TurnRules:
+        return {
+            "ticker": self._ticker,
+            "clock": self._clock,
+            "limits": self._limits,
+            "mode": cell.setup.turn_control.mode,
+            "pace": self._config.pace,
+        }
 
     async def _second_turn(
         self, cell: Cell, session: Session, turn: CallerTurn, first: TurnRecord

@@ -69,8 +69,10 @@ def cost_of(capture: Capture, price: Price) -> float | None:
 
 
 def _later_turns(capture: Capture) -> list[LaterTurn]:
-    second = capture.second_turn
-    return [turn for turn in (second.after_result, second.answer) if turn is not None] if second else []
+    second, cut_in = capture.second_turn, capture.barge_in
+    turns = [second.after_result, second.answer] if second else []
+    turns += [cut_in.answer] if cut_in else []
+    return [turn for turn in turns if turn is not None]
 
 
 class Spending:

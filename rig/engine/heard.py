@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio.to_thread
 
-from captures.capture import ReplyAudio
+from captures.capture import LaterTurn, Mark, ReplyAudio
 from captures.playback import Playback, play
 from turn_control.turn import TurnRecord
 
@@ -27,4 +27,26 @@ def reply_audio(record: TurnRecord, playback: Playback | None) -> ReplyAudio | N
         received_s=playback.received_s,
         leading_silence_s=playback.leading_silence_s,
         stray_bytes=playback.stray_bytes,
+    )
+
+
+async def later_turn(record: TurnRecord) -> LaterTurn:
+    """What a capture keeps of a turn after the first."""
+    playback = await heard(record)
+    marks = dict(record.marks)
+    if playback is not None and playback.first_audible_ns is not None:
+        marks[Mark.FIRST_AUDIBLE] = playback.first_audible_ns
+    return LaterTurn(
+        ending=record.ending,
+        ending_detail=record.detail,
+        error=record.error,
+        calls=record.calls,
+        reply_text=record.reply_text,
+        reply_transcript=record.reply_transcript,
+        input_transcript=record.input_transcript,
+        marks=marks,
+        pacing=record.pacing,
+        reply_audio=reply_audio(record, playback),
+        usage=record.usage,
+        warnings=record.warnings,
     )

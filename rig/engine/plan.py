@@ -16,7 +16,8 @@ from typing import Any
 from adapters.dialect import Capabilities, Setup, ToolSpec, TurnControlSettings
 from captures.capture import Condition
 from rig.bank.models import Bank, Item, Variant
-from rig.config import Config, TargetConfig, TurnControlConfig
+from rig.config import BargeInConfig, Config, TargetConfig, TurnControlConfig
+from rig.engine.barge_in import PlannedBargeIn
 from rig.engine.clips import ClipKey, PreparedClip
 from rig.engine.second_turn import PlannedReply, planned_reply
 from rig.prompts.templates import PROMPT_VERSION, instructions, probe_instructions
@@ -64,6 +65,7 @@ class Cell:
     """Why the clip cannot be played; such a cell never reaches a connection."""
     planned_reply: PlannedReply | None = None
     """The second turn, should the first call start it."""
+    barge_in: PlannedBargeIn | None = None
 
     @property
     def audio_s(self) -> float:
@@ -137,7 +139,11 @@ def plan(
                     reply_key = (item.id, variant.variant_id if variant else "", 2)
                     text_twin = target.capabilities.text_twin
                     reply = planned_reply(item, clips.get(reply_key), input_errors.get(reply_key), text_twin)
-                base = _identity_of(config, item, condition, target, setup, clip, reply)
+                barge_in = None
+                if config.barge_in and clip and condition is Condition.AUDIO and target.capabilities.streams_audio:
+                    cutting = clip if config.barge_in.clip == "self" else clips[barge_in_key(config.barge_in)]
+                    barge_in = PlannedBargeIn(config.barge_in.clip, cutting, config.barge_in.after_s)
+                base = _identity_of(config, item, condition, target, setup, clip, reply, barge_in)
                 for repeat in range(config.repeats):
                     cells.append(
                         Cell(
@@ -152,12 +158,19 @@ def plan(
                             clip=clip,
                             input_error=input_errors.get(key) if key else None,
                             planned_reply=reply,
+                            barge_in=barge_in,
                         )
                     )
     return Plan(
         cells=tuple(cells),
         not_planned=tuple(NotPlanned(t, c, n, reason) for (t, c, reason), n in sorted(left_out.items())),
     )
+
+
+def barge_in_key(config: BargeInConfig) -> ClipKey:
+    """The clip that `item/variant` names."""
+    item_id, _, variant_id = config.clip.partition("/")
+    return item_id, variant_id, 1
 
 
 def _wanted(config: Config, item: Item) -> Iterator[tuple[Condition, Variant | None]]:
@@ -206,6 +219,7 @@ def _identity_of(
     setup: Setup,
     clip: PreparedClip | None,
     reply: PlannedReply | None,
+    barge_in: PlannedBargeIn | None,
 ) -> str:
     """Hash over everything but the repeat. An embedded agent's address, new in every run, is not in it."""
     own = target.config
@@ -232,6 +246,8 @@ def _identity_of(
     }
     if reply is not None:
         parts["second_turn"] = reply.identity()
+    if barge_in is not None:
+        parts["barge_in"] = barge_in.identity()
     return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

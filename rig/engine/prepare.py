@@ -14,7 +14,7 @@ from rig.bank.models import Bank
 from rig.config import ConfigError, Price, ResolvedConfig, TargetConfig
 from rig.engine.clips import prepare_clips
 from rig.engine.costs import known_prices
-from rig.engine.plan import Plan, Target, chosen_items, plan, turn_control_of
+from rig.engine.plan import Plan, Target, barge_in_key, chosen_items, plan, turn_control_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,9 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
     if problems:
         raise ConfigError("config", problems)
     clips, errors = prepare_clips(bank, items)
+    if config.barge_in and config.barge_in.clip != "self" and barge_in_key(config.barge_in) not in clips:
+        where = f"barge_in.clip: {config.barge_in.clip!r} is no clip of the chosen items"
+        raise ConfigError("config", [f"{where}; name one as item/variant, or self"])
     return Prepared(
         resolved=resolved,
         bank=bank,

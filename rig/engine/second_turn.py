@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from adapters.dialect import InputTooLargeError
 from adapters.session import Session
-from captures.capture import Ending, LaterTurn, Mark, ObservedCall, SecondTurn
+from captures.capture import Ending, ObservedCall, SecondTurn
 from rig.bank.models import Item
 from rig.engine.clips import PreparedClip
-from rig.engine.heard import heard, reply_audio
+from rig.engine.heard import later_turn
 from turn_control.silence import SilentCaller
 from turn_control.turn import CallerTurn, ResultTurn, SpokenTurn, TextTurn, TurnRecord
 
@@ -96,14 +96,14 @@ async def play_second_turn(
             reply = TextTurn(planned.reply) if planned.clip is None else await encode(planned.clip)
             results = {one.call_id: OTHER_RESULT for one in first.calls if one.complete}
             after = await play(ResultTurn(results | {call.call_id: planned.result}))
-            base = base.model_copy(update={"after_result": await _observed(after)})
+            base = base.model_copy(update={"after_result": await later_turn(after)})
         if why := _over(after):
             return base.model_copy(update={"not_played": why})
         answer = await play(reply)
     except InputTooLargeError as too_large:
         return base.model_copy(update={"not_played": str(too_large)})
     said_as = "text" if planned.clip is None else "audio"
-    return base.model_copy(update={"reply_as": said_as, "answer": await _observed(answer)})
+    return base.model_copy(update={"reply_as": said_as, "answer": await later_turn(answer)})
 
 
 def _over(after: TurnRecord) -> str:
@@ -113,24 +113,3 @@ def _over(after: TurnRecord) -> str:
     if after.closed is not None or not after.ending.scored:
         return "the session failed before the reply"
     return ""
-
-
-async def _observed(record: TurnRecord) -> LaterTurn:
-    playback = await heard(record)
-    marks = dict(record.marks)
-    if playback is not None and playback.first_audible_ns is not None:
-        marks[Mark.FIRST_AUDIBLE] = playback.first_audible_ns
-    return LaterTurn(
-        ending=record.ending,
-        ending_detail=record.detail,
-        error=record.error,
-        calls=record.calls,
-        reply_text=record.reply_text,
-        reply_transcript=record.reply_transcript,
-        input_transcript=record.input_transcript,
-        marks=marks,
-        pacing=record.pacing,
-        reply_audio=reply_audio(record, playback),
-        usage=record.usage,
-        warnings=record.warnings,
-    )

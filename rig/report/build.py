@@ -81,6 +81,7 @@ def build_report(
             *mixed,
             *doubts,
             *_unforced_turns(targets),
+            *_cut_in_on(targets),
             *(line for run in loaded for line in run.warnings),
         ),
         void_limit_ms=tuple(sorted({run.void_limit_s * 1000 for run in loaded})),
@@ -101,6 +102,13 @@ def _unforced_turns(targets: Sequence[TargetRun]) -> list[str]:
             names.append(target.name)
     what = "no turn can be committed there, so the peer alone decides what it answers to; repeats may differ by that"
     return [f"turns are not deterministic on {', '.join(names)}: {what}"] if names else []
+
+
+def _cut_in_on(targets: Sequence[TargetRun]) -> list[str]:
+    """Says which targets were cut in on, since their scores are not those of whole answers."""
+    names = [target.name for target in targets if any(capture.barge_in for capture in target.captures)]
+    what = "endings and credit there are those of answers up to the cut; what followed stands in the captures"
+    return [f"the caller cut in on {', '.join(names)}: {what}"] if names else []
 
 
 def _null(targets: Sequence[TargetRun], nulls: Sequence[str]) -> tuple[str | None, list[str]]:
