@@ -9,6 +9,7 @@ from captures.writer import WriterError
 from rig.agents.children import ChildError
 from rig.agents.emulator import EmulatorError
 from rig.bank.loader import BankError
+from rig.checks.limits import LimitsError
 from rig.cli.secrets_seen import seen
 from rig.config import ConfigError
 from rig.importing.records import RecordsError
@@ -22,6 +23,7 @@ _PLAIN = (
     ConfigError,
     EmulatorError,
     FolderLockedError,
+    LimitsError,
     RecordsError,
     ReportError,
     RunFolderError,

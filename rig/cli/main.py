@@ -88,6 +88,29 @@ def report(
     print_report(runs, null or [], bank, as_json=as_json, markdown=markdown)
 
 
+@app.command()
+def check(
+    run: Annotated[Path, typer.Argument(help="Run folder.", show_default=False)],
+    config: Annotated[Path, typer.Option("--config", help="Limits (YAML); see configs/checks/slo.yaml.")],
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", help="An earlier run, to compare with cell by cell.")
+    ] = None,
+    bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")] = None,
+    summary: Annotated[Path | None, typer.Option("--summary", help="Write a Markdown summary here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a run to limits, for CI.
+
+    Exit code 0: all limits kept; 1: one is broken; 2: one could not be measured, or not well enough.
+
+    Example: rig check runs/first --config configs/checks/slo.yaml --junit rig.xml
+    """
+    from rig.cli.check_command import check_run
+
+    raise typer.Exit(check_run(run, config, baseline, bank, junit=junit, summary=summary, as_json=as_json))
+
+
 @app.command("import")
 def import_(
     records: Annotated[list[Path], typer.Argument(help="Published per-cell records (JSON lines).", show_default=False)],
