@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,39 @@ def _shared() -> Path | None:
     return candidate if (candidate / "voxparity-dev").is_dir() else None
 
 
+def _chromium() -> str | None:
+    return next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shared_data: needs the reference data beside the project (../shared)")
+    config.addinivalue_line("markers", "chromium: opens a page in headless Chromium")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect, with a printed line, what needs absent reference data."""
-    if _shared() is not None:
-        return
-    absent = [item for item in items if item.get_closest_marker("shared_data")]
+    """Deselect, with a printed line, what needs absent reference data or an absent browser."""
+    if _shared() is None:
+        _deselect(config, items, "shared_data", "reference data not found (set RIG_SHARED_DIR)")
+    if _chromium() is None:
+        _deselect(config, items, "chromium", "Chromium not found (on Debian: apt-get install chromium)")
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], marker: str, why: str) -> None:
+    absent = [item for item in items if item.get_closest_marker(marker)]
     if absent:
         items[:] = [item for item in items if item not in absent]
         config.hook.pytest_deselected(items=absent)
-        print(f"\n{len(absent)} tests deselected: reference data not found (set RIG_SHARED_DIR)")
+        print(f"\n{len(absent)} tests deselected: {why}")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of the browser."""
+    found = _chromium()
+    assert found is not None, "tests using chromium carry the marker chromium"
+    return found
 
 
 @pytest.fixture(scope="session")

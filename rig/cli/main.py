@@ -76,16 +76,20 @@ def report(
     bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one self-contained HTML file here (extra: report).")
+    ] = None,
+    audio: Annotated[bool, typer.Option("--audio/--no-audio", help="Embed clips and replies in the HTML file.")] = True,
 ) -> None:
     """Print the tables of one or more runs.
 
-    Credit, null gain, probe, endings, latency, pacing.
+    Credit, null gain, probe, endings, latency, pacing. The HTML file adds plots and every cell.
 
     Example: rig report runs/first --json
     """
     from rig.cli.report_command import print_report
 
-    print_report(runs, null or [], bank, as_json=as_json, markdown=markdown)
+    print_report(runs, null or [], bank, as_json=as_json, markdown=markdown, html=html, audio=audio)
 
 
 @app.command()

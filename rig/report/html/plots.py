@@ -1,0 +1,258 @@
+"""The page's plots, drawn by matplotlib as SVG that takes its colours from the page, so that light and dark both work.
+
+Nothing is drawn that a table lacks; a plot with nothing to show is None.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from captures.capture import Condition
+from captures.latency import latencies
+from rig.report.html.evidence import Evidence
+from rig.report.model import Report
+from rig.scoring.cells import ScoredCell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_INK, _LINE = "#010203", "#040506"
+"""Stand for the page's text colour and rule colour; replaced in the SVG."""
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8c8c8c"
+"""Told apart with every common kind of colour blindness (Okabe and Ito)."""
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+_ROW_IN, _POINTS_PER_INCH = 0.3, 72
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "rig",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.parse_math": False,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _LINE,
+    "axes.titlecolor": _INK,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "grid.color": _LINE,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "legend.frameon": False,
+}
+
+
+def plots(report: Report, evidence: Evidence) -> list[tuple[str, str, str]]:
+    """Title, SVG, and what is drawn how; only plots that have something to show."""
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE):
+        drawn = [
+            ("Gain beyond the words", forest(report), _FOREST),
+            ("Unsafe execution against over-trigger", scatter(report), _SCATTER),
+            ("Credit by kind of cue", by_cue(report), _HEAT),
+            ("Credit by sector", by_sector(report, evidence), _HEAT + " Sector: as the items are annotated."),
+            *(
+                (f"Latency: {name}", latency(report, evidence, name), _latency_caption(report, name))
+                for name in report.origins
+            ),
+        ]
+    return [(title, svg, caption) for title, svg, caption in drawn if svg is not None]
+
+
+_FOREST = (
+    "Null gain (circle: (audio − twin) minus that of the words-only target) or, without a text path, level contrast "
+    "(square); credit on identical cue-bearing cells. Line: 95 % item-clustered bootstrap interval; none is drawn "
+    "where none could be estimated. Filled: differs from 0 after Holm. Confirmatory for contestants alone."
+)
+_SCATTER = (
+    "Share of protective clips on which the agent went ahead as the words alone ask, against the share of clean clips "
+    "with a needless protective step. Bars: 95 % intervals over items. On the dashed line both are equally frequent. "
+    "Exploratory."
+)
+_HEAT = "Mean action score on cue-bearing audio cells, and number of cells. Blank: not measured. Exploratory."
+
+
+def _latency_caption(report: Report, name: str) -> str:
+    return (
+        f"Seconds from {report.origins[name]}. Box: quartiles; line: median; whiskers: 1.5 quartile ranges; points "
+        "beyond them. Times that our own lateness spoilt are left out; n says how many are left. Exploratory."
+    )
+
+
+def forest(report: Report) -> str | None:
+    """Gains with intervals, largest first."""
+    rows = [(target, shown) for target in report.targets if (shown := target.null_gain or target.level_contrast)]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: (row[1].estimate.mean, row[0].name))
+    figure, axes = _figure(len(rows))
+    for place, (target, tested) in enumerate(rows):
+        estimate = tested.estimate
+        colour = BLUE if estimate.mean >= 0 else ORANGE
+        if estimate.lo is not None and estimate.hi is not None:
+            axes.plot([estimate.lo, estimate.hi], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
+        clear = tested.verdict in ("above", "below")
+        marker = "o" if target.null_gain else "s"
+        axes.plot(estimate.mean, place, marker, color=colour, markerfacecolor=colour if clear else "none", markersize=7)
+    axes.axvline(0, color=_INK, linewidth=1)
+    axes.set_yticks(range(len(rows)), [target.name for target, _ in rows])
+    axes.set_xlabel("difference in credit")
+    return _svg(figure, "Forest plot of gains beyond the words")
+
+
+def scatter(report: Report) -> str | None:
+    """One point per target with both rates."""
+    if report.harm is None:
+        return None
+    points = []
+    for name, found in report.harm.targets.items():
+        unsafe, over = found.rates.get("unsafe_execution"), found.rates.get("over_trigger")
+        if unsafe is not None and over is not None:
+            points.append((name, over, unsafe))
+    if not points:
+        return None
+    figure, axes = _figure(0, width=6.5, height=5.5)
+    axes.plot([0, 1], [0, 1], "--", color=_LINE, linewidth=1.2)
+    seen: dict[tuple[float, float], int] = {}
+    for number, (name, over, unsafe) in enumerate(points):
+        colour = _SERIES[number % len(_SERIES)]
+        faint: dict[str, Any] = {"color": colour, "linewidth": 1, "alpha": 0.5}
+        if over.lo is not None and over.hi is not None:
+            axes.plot([over.lo, over.hi], [unsafe.mean, unsafe.mean], **faint)
+        if unsafe.lo is not None and unsafe.hi is not None:
+            axes.plot([over.mean, over.mean], [unsafe.lo, unsafe.hi], **faint)
+        axes.plot(over.mean, unsafe.mean, "o", color=colour, markersize=7)
+        place = (round(over.mean, 2), round(unsafe.mean, 2))
+        line = seen[place] = seen.get(place, -1) + 1
+        offset = (6, 5 + 11 * line)
+        axes.annotate(name, (over.mean, unsafe.mean), xytext=offset, textcoords="offset points", fontsize=8, color=_INK)
+    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="over-trigger", ylabel="unsafe execution")
+    axes.grid(linewidth=0.5)
+    return _svg(figure, "Scatter of unsafe execution against over-trigger")
+
+
+def by_cue(report: Report) -> str | None:
+    """Targets × kinds of cue."""
+    found = {
+        target.name: {kind.replace("_", " "): (one.mean, one.n) for kind, one in target.credit_by_cue_kind.items()}
+        for target in report.targets
+    }
+    return _heat(found, "Heat map of credit by kind of cue")
+
+
+def by_sector(report: Report, evidence: Evidence) -> str | None:
+    """Targets × sectors, where items are annotated."""
+    found: dict[str, dict[str, tuple[float, int]]] = {}
+    for target in report.targets:
+        values: dict[str, list[float]] = {}
+        for cell in evidence.cells.get(target.name, ()):
+            sector = _sector(evidence, cell)
+            cued = cell.condition is Condition.AUDIO and cell.headline and not cell.neutral
+            if sector and cued and cell.credit is not None:
+                values.setdefault(sector, []).append(cell.credit)
+        found[target.name] = {name: (float(np.mean(own)), len(own)) for name, own in values.items()}
+    return _heat(found, "Heat map of credit by sector")
+
+
+def latency(report: Report, evidence: Evidence, name: str) -> str | None:
+    """Boxes of the valid values of one latency, fastest median first from the top."""
+    values = {
+        target.name: [
+            found.seconds
+            for capture in target.captures
+            if capture.ending.scored
+            for found in latencies(capture, target.run.void_limit_s)
+            if found.name == name and not found.void
+        ]
+        for target in evidence.targets
+    }
+    rows = sorted(((np.median(own), target, own) for target, own in values.items() if own), reverse=True)
+    if not rows:
+        return None
+    figure, axes = _figure(len(rows))
+    ink = {"color": _INK, "linewidth": 1}
+    axes.boxplot(
+        [own for _, _, own in rows],
+        orientation="horizontal",
+        positions=range(len(rows)),
+        widths=0.6,
+        boxprops=ink,
+        whiskerprops=ink,
+        capprops=ink,
+        medianprops={"color": ORANGE, "linewidth": 2},
+        flierprops={"marker": ".", "markersize": 4, "markeredgecolor": GREY},
+        manage_ticks=False,
+    )
+    axes.set_yticks(range(len(rows)), [f"{target} (n {len(own)})" for _, target, own in rows])
+    axes.set_xlabel("seconds")
+    axes.grid(axis="x", linewidth=0.5)
+    return _svg(figure, f"Distribution of {name}")
+
+
+def _sector(evidence: Evidence, cell: ScoredCell) -> str:
+    annotation = evidence.bank.annotation(evidence.bank.item(cell.item_id))
+    return (annotation.sector or "") if annotation else ""
+
+
+def _heat(found: Mapping[str, Mapping[str, tuple[float, int]]], label: str) -> str | None:
+    columns = sorted({name for own in found.values() for name in own})
+    rows = [name for name, own in found.items() if own]
+    if not rows or not columns:
+        return None
+    means = np.array([[found[row].get(column, (np.nan, 0))[0] for column in columns] for row in rows])
+    figure, axes = _figure(len(rows), width=max(6.0, 2.5 + 0.85 * len(columns)), above=1.4)
+    axes.pcolormesh(np.ma.masked_invalid(means), cmap="cividis", vmin=0, vmax=1, edgecolors="none")
+    for y, row in enumerate(rows):
+        for x, column in enumerate(columns):
+            if column in found[row]:
+                value, n = found[row][column]
+                colour = "#ffffff" if value < 0.55 else "#000000"
+                where: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "color": colour}
+                axes.text(x + 0.5, y + 0.5, f"{value:.2f} ({n})", **where)
+    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=35, ha="left")
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return _svg(figure, label)
+
+
+def _figure(rows: int, width: float = 8.5, height: float | None = None, above: float = 0.9) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    size = (width, height if height is not None else above + _ROW_IN * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot()
+    if height is None:
+        axes.set_ylim(-0.7, max(rows, 1) - 0.3)
+    return figure, axes
+
+
+def _svg(figure: Figure, label: str) -> str:
+    """The figure as an SVG element that scales with the page; every text in it is escaped by matplotlib."""
+    written = io.StringIO()
+    metadata: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(written, format="svg", metadata=metadata)
+    svg = written.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = svg.replace(_INK, "currentColor").replace(_LINE, "var(--line)")
+    opening = _opening(label, figure.get_figwidth() * _POINTS_PER_INCH)
+    return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', opening, svg, count=1)
+
+
+def _opening(label: str, width_pt: float) -> str:
+    spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    return rf'<svg role="img" aria-label="{label}" viewBox="\1" style="width: {width_pt:.0f}pt" {spaces}>'
