@@ -93,6 +93,47 @@ def report(
 
 
 @app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="Run folder, e.g. of the version before.", show_default=False)],
+    second: Annotated[Path, typer.Argument(help="Run folder to compare with it.", show_default=False)],
+    pair: Annotated[
+        list[str] | None, typer.Option("--pair", help="A=B: target of the first run against one of the second.")
+    ] = None,
+    bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
+    as_json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Compare two runs, cell by cell.
+
+    Credit, harm, probe and latency on the cells that both measured.
+
+    Example: rig compare runs/before runs/after
+    """
+    from rig.cli.compare_command import print_comparison
+
+    print_comparison(first, second, pair or [], bank, as_json=as_json, markdown=markdown)
+
+
+@app.command()
+def leaderboard(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
+    null: Annotated[
+        list[str] | None, typer.Option("--null", help="Words-only target to compare with; default: by role.")
+    ] = None,
+    bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
+    as_json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Rank the targets of many runs in one table.
+
+    Example: rig leaderboard runs/*
+    """
+    from rig.cli.compare_command import print_leaderboard
+
+    print_leaderboard(runs, null or [], bank, as_json=as_json, markdown=markdown)
+
+
+@app.command()
 def check(
     run: Annotated[Path, typer.Argument(help="Run folder.", show_default=False)],
     config: Annotated[Path, typer.Option("--config", help="Limits (YAML); see configs/checks/slo.yaml.")],

@@ -41,7 +41,7 @@ def report_json(report: Report) -> dict[str, Any]:
             }
             for point in latency_against_credit(report)
         ],
-        "harm": harm_report_json(report.harm, _estimate, _tested) if report.harm else None,
+        "harm": harm_report_json(report.harm, _estimate, tested_json) if report.harm else None,
         "hearing": hearing_report_json(report.hearing, _estimate) if report.hearing else None,
         "audit": audit_json(report.audit) if report.audit else None,
     }
@@ -49,7 +49,7 @@ def report_json(report: Report) -> dict[str, Any]:
 
 def _harm_and_hearing(report: Report, name: str) -> dict[str, Any]:
     return {
-        "harm": harm_json(report.harm.targets[name], _estimate, _tested) if report.harm else None,
+        "harm": harm_json(report.harm.targets[name], _estimate, tested_json) if report.harm else None,
         "hearing": hearing_json(report.hearing.targets[name], _estimate) if report.hearing else None,
     }
 
@@ -57,7 +57,7 @@ def _harm_and_hearing(report: Report, name: str) -> dict[str, Any]:
 def _target(target: TargetReport) -> dict[str, Any]:
     both_right = _estimate(target.both_right)
     if both_right is not None:
-        both_right["against_null"] = _tested(target.both_right_against_null)
+        both_right["against_null"] = tested_json(target.both_right_against_null)
         both_right["text_twin"] = _estimate(target.twin_both_right)
     return {
         "role": target.role,
@@ -72,8 +72,8 @@ def _target(target: TargetReport) -> dict[str, Any]:
             "by_cue_kind": {kind.value: _estimate(found) for kind, found in target.credit_by_cue_kind.items()},
         },
         "audio_minus_twin": _estimate(target.audio_minus_twin),
-        "null_gain": _tested(target.null_gain),
-        "level_contrast": _tested(target.level_contrast),
+        "null_gain": tested_json(target.null_gain),
+        "level_contrast": tested_json(target.level_contrast),
         "both_right": both_right,
         "probe": _probe(target.probe),
         "probe_note": target.probe_note,
@@ -110,7 +110,8 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
     }
 
 
-def _tested(tested: Tested | None) -> dict[str, Any] | None:
+def tested_json(tested: Tested | None) -> dict[str, Any] | None:
+    """Estimate, p-values and verdict; None where it was not tested."""
     found = _estimate(tested.estimate) if tested else None
     if tested is None or found is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rig.report.escape import markdown_escaped
-from rig.report.layout import plain
+from rig.report.layout import Table, plain
 from rig.report.model import Report
 from rig.report.tables import notes, tables
 
@@ -16,18 +16,23 @@ def render_markdown(report: Report) -> str:
         f"Runs: {markdown_escaped(plain(', '.join(report.runs)))}",
     ]
     for table in tables(report):
-        lines += [
-            "",
-            f"## {markdown_escaped(table.title)}",
-            "",
-            _row(table.columns),
-            "|" + " --- |" * len(table.columns),
-        ]
-        lines += [_row(row) for row in table.rows]
-        lines += ["", markdown_escaped(table.caption)]
+        lines += ["", *table_lines(table)]
     for heading, entries in notes(report):
         lines += ["", f"## {markdown_escaped(heading)}", "", *(f"- {markdown_escaped(entry)}" for entry in entries)]
     return "\n".join(lines) + "\n"
+
+
+def table_lines(table: Table) -> list[str]:
+    """One table under its title, with its caption below."""
+    return [
+        f"## {markdown_escaped(table.title)}",
+        "",
+        _row(table.columns),
+        "|" + " --- |" * len(table.columns),
+        *(_row(row) for row in table.rows),
+        "",
+        markdown_escaped(table.caption),
+    ]
 
 
 def _row(cells: tuple[str, ...]) -> str:

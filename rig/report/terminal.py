@@ -18,14 +18,19 @@ def print_report(report: Report, console: Console) -> None:
     """Print every table and list of `report`."""
     console.print(Text(f"Bank {plain(report.bank)}; runs: {plain(', '.join(report.runs))}", style="bold"))
     for table in tables(report):
-        console.print()
-        console.print(_rich(table))
-        console.print(Text(table.caption, style="dim"))
+        print_table(table, console)
     for heading, lines in notes(report):
         console.print()
         console.print(Text(heading, style="bold"))
         for line in lines:
             console.print(Text(f"  {line}"))
+
+
+def print_table(table: Table, console: Console) -> None:
+    """One table and its caption, after an empty line."""
+    console.print()
+    console.print(_rich(table))
+    console.print(Text(table.caption, style="dim"))
 
 
 def _rich(table: Table) -> RichTable:
