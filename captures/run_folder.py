@@ -98,6 +98,12 @@ class RunFolder:
             raise RunFolderError(f"{path / 'run.json'}: not a JSON object")
         return cls(path, run_json)
 
+    def rewrite(self, run_json: Mapping[str, Any], scrubber: Scrubber) -> None:
+        """Replace `run.json`, whose strings are masked by `scrubber`. The caller holds the lock. Raises `OSError`."""
+        self.run_json = scrubber.mask_values(dict(run_json))
+        write_file(self.path / "run.json", json.dumps(self.run_json, indent=2, sort_keys=True).encode() + b"\n")
+        sync_folder(self.path)
+
     def lock(self) -> AbstractContextManager[None]:
         """Hold the folder for writing. Entering raises `FolderLockedError`, naming its holder, when it is held."""
         return folder_lock(self.path / ".lock")

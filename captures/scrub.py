@@ -154,6 +154,16 @@ def safe_url(url: str) -> str:
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
+def is_secret(name: str, value: str) -> bool:
+    """True for a field (query parameter, header) to be treated as a secret: by its name, or because it is long.
+
+    Long is 20 characters, unless the name says that it is a model, deployment, version, voice or language. A short
+    value under a plain name is not: masking `day=friday` would alter what an agent said.
+    """
+    named = re.fullmatch(_SENSITIVE, name, re.IGNORECASE) is not None
+    return named or (len(value) >= 20 and not _NOT_SECRET.search(name))
+
+
 def secrets_in_url(url: str) -> list[str]:
     """Values in `url` that are to be treated as secrets: its password, a lone user name, credential-like parameters.
 
@@ -166,10 +176,7 @@ def secrets_in_url(url: str) -> list[str]:
     except ValueError:
         return []
     found = [unquote(parts.password or parts.username or "")]
-    for name, value in fields:
-        named = re.fullmatch(_SENSITIVE, name, re.IGNORECASE) is not None
-        if named or (len(value) >= 20 and not _NOT_SECRET.search(name)):
-            found.append(value)
+    found += [value for name, value in fields if is_secret(name, value)]
     return list(dict.fromkeys(value for value in found if value))
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from adapters import registry
 from adapters.dialect import TurnMode
 from captures.capture import Condition
-from captures.scrub import Scrubber
+from captures.scrub import Scrubber, is_secret, secrets_in_url
 from rig.agents import faults
 from rig.bank.yaml_file import YamlFileError, read_yaml
 
@@ -32,6 +32,8 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,6
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 _UNFIT = "holds a line break, an outer space or a character that is not plain ASCII; copy the value again"
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE", re.IGNORECASE)
+_LONG_VALUE = 16
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -255,7 +257,7 @@ def _resolved(raw: object, where: str, folder: Path, environ: Mapping[str, str])
         config=config,
         folder=folder,
         keys=keys,
-        secrets=frozenset(used.values()) | frozenset(_secrets_in(config)),
+        secrets=frozenset(_secrets_in(config, used, (key for own in keys.values() for key in own.values()))),
         secret_names=tuple(sorted(used)),
         public=raw,
     )
@@ -317,16 +319,24 @@ def _fill(value: Any, place: str, environ: Mapping[str, str], used: dict[str, st
     return value
 
 
-def _secrets_in(config: Config) -> Iterator[str]:
-    """Values that are secret by where they stand: header values, credentials and query values of addresses."""
+def _secrets_in(config: Config, used: Mapping[str, str], keys: Iterable[str]) -> Iterator[str]:
+    """What must never be written: keys, values of environment names that sound secret or are long, and what stands
+    where secrets stand (headers, credentials and query of an address).
+
+    Not every `${NAME}`: a host or a day masked everywhere would alter what agents said; an address is masked in part.
+    """
+    yield from keys
+    for name, value in used.items():
+        if _SECRET_NAME.search(name) or (len(value) >= _LONG_VALUE and "://" not in value):
+            yield value
     for target in config.targets:
         headers = target.settings.get("headers")
-        if isinstance(headers, Mapping):
-            yield from (str(value) for value in headers.values() if value)
+        for name, value in headers.items() if isinstance(headers, Mapping) else ():
+            if is_secret(str(name), str(value)):
+                yield str(value)
+                yield str(value).split()[-1]  # the token of "Bearer <token>"
         if target.base_url:
-            parts = urlsplit(target.base_url)
-            yield from (secret for secret in (parts.username, parts.password) if secret)
-            yield from (value for name, value in parse_qsl(parts.query) if value and name not in ("model", "version"))
+            yield from secrets_in_url(target.base_url)
 
 
 def _lines(error: ValidationError) -> Iterator[str]:

@@ -44,4 +44,9 @@ def explained(error: BaseException) -> list[str] | None:
         return None
     lines = Scrubber(seen()).scrub_text(str(error)).splitlines()
     # What a message repeats from a file must not be acted on by a terminal.
-    return ["".join(c if c.isprintable() else " " for c in line) for line in lines]
+    return [printable(line) for line in lines]
+
+
+def printable(line: str) -> str:
+    """The line without what a terminal would act on."""
+    return "".join(c if c.isprintable() else " " for c in line)

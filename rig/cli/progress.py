@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from captures.capture import Capture, Ending, ErrorInfo
 from captures.scrub import Scrubber
+from rig.cli.failures import printable
 from rig.engine.plan import Cell
 
 _LINE_EVERY_S = 10.0
@@ -89,7 +90,7 @@ class RunProgress:
 
     def say(self, line: str) -> None:
         """One line, scrubbed, without what a terminal would act on."""
-        clean = "".join(c if c.isprintable() else " " for c in self._scrubber.scrub_text(line))
+        clean = printable(self._scrubber.scrub_text(line))
         if self._bars is not None:
             self._console.print(escape(clean), highlight=False)
         else:

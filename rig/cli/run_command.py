@@ -16,6 +16,7 @@ from rich.table import Table
 from captures.log_scrub import scrubbed_hooks
 from captures.run_folder import new_run_id
 from captures.scrub import Scrubber
+from rig.cli.failures import printable
 from rig.cli.progress import RunProgress
 from rig.cli.report_command import print_report, report_console
 from rig.cli.run_log import logged
@@ -83,10 +84,10 @@ def run_and_report(
             for note in result.notes:
                 progress.say(note)
         print_report([path], [], None, as_json=as_json, markdown=False)
-    return _close(result, path)
+    return _close(result, path, scrubber)
 
 
-def _close(result: RunResult, path: Path) -> int:
+def _close(result: RunResult, path: Path, scrubber: Scrubber) -> int:
     """The last lines, and the exit code."""
     spending = result.spending
     if spending.spent or spending.unknown:
@@ -95,7 +96,8 @@ def _close(result: RunResult, path: Path) -> int:
     missing = {name: outcome for name, outcome in result.outcomes.items() if outcome.unfinished}
     for name, outcome in missing.items():
         reason = f": {outcome.stopped.code}: {outcome.stopped.message}" if outcome.stopped else ""
-        print(f"rig: {name}: {outcome.unfinished} cells not measured{reason}", file=sys.stderr)
+        line = f"rig: {name}: {outcome.unfinished} cells not measured{reason}"
+        print(printable(scrubber.scrub_text(line)), file=sys.stderr)
     if missing:
         print(f"rig: run again with --out {path} to resume", file=sys.stderr)
         return 2

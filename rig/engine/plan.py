@@ -34,6 +34,8 @@ class Target:
     capabilities: Capabilities
     wire_version: int
     parser_version: int
+    shown: Mapping[str, Any]
+    """Address and settings with their secrets masked: a new token is not a new target."""
 
     @property
     def name(self) -> str:
@@ -236,9 +238,9 @@ def _identity_of(
         "adapter": own.adapter,
         "wire_version": target.wire_version,
         "model": own.model,
-        "base_url": own.base_url,
+        "base_url": target.shown["base_url"],
         "agent": [own.embedded_agent, *own.faults] if own.faults else own.embedded_agent,
-        "settings": own.settings,
+        "settings": target.shown["settings"],
         "input_rate_hz": setup.input_rate_hz,
         "turn_control": [target.turn_control.mode, dict(target.turn_control.parameters)],
         "pace": config.pace,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from adapters import registry
 from adapters.dialect import OwnTransport, SettingsError, Setup, TargetSettings
+from captures.scrub import Scrubber
 from rig.agents import faults
 from rig.bank.loader import PACKAGED_BANK, load_bank
 from rig.bank.models import Bank
@@ -92,6 +93,7 @@ def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
     targets: list[Target] = []
     problems: list[str] = []
     complain: Callable[[str], None] = problems.append
+    scrubber = Scrubber(resolved.secrets)
     for number, config in enumerate(resolved.config.targets):
         place = f"targets[{number}] ({config.name})"
         dialect = registry.dialect(config.adapter)
@@ -117,5 +119,8 @@ def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
                 faults.check(faults.parse(config.faults), config.adapter, dialect.server(), file_mode=file_mode)
         except faults.FaultError as error:
             complain(f"{place}: {error}")
-        targets.append(Target(config, turn_control, client.capabilities, dialect.wire_version, dialect.parser_version))
+        shown = scrubber.mask_values({"base_url": config.base_url, "settings": config.settings})
+        targets.append(
+            Target(config, turn_control, client.capabilities, dialect.wire_version, dialect.parser_version, shown)
+        )
     return targets, problems

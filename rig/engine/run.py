@@ -111,7 +111,9 @@ async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubbe
     ticker = Ticker(clock)
     outcomes: Mapping[str, TargetOutcome] = {}
     async with CaptureWriter(folder, scrubber, queue_limit=config.max_sessions) as writer:
-        left = remaining(prepared, folder)  # read only now: entering the writer locked and mended the folder
+        # Only now: entering the writer locked and mended the folder.
+        left = remaining(prepared, folder)
+        folder.rewrite(_joined(folder.run_json, run_description(prepared), resumed=bool(left.captures)), scrubber)
         names = {cell.target for cell in left.cells}
         targets = [target for target in prepared.targets if target.name in names]
         async with _embedded(prepared, names, folder.logs_path) as addresses:
@@ -130,6 +132,21 @@ async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubbe
             with no_full_collections():
                 outcomes = await runner.run(targets, left.cells)
     return RunResult(folder.path, outcomes, left.finished, left.foreign, tuple(writer.notes), spending)
+
+
+def _joined(before: Mapping[str, Any], now: Mapping[str, Any], *, resumed: bool) -> dict[str, Any]:
+    """`run.json` of a folder that is gone on with: targets and plans join, the rest is as it is now.
+
+    The first start stays; each later one adds its own time and clock anchor.
+    """
+    merged = {**before, **now}
+    for key in ("targets", "planned"):
+        merged[key] = {**before.get(key, {}), **now[key]}
+    kept = ("created", "clock_anchor")
+    merged |= {key: before[key] for key in kept if key in before}
+    if resumed:
+        merged["resumed"] = [*before.get("resumed", []), {key: now[key] for key in kept}]
+    return merged
 
 
 @asynccontextmanager
