@@ -80,16 +80,18 @@ def report(
         Path | None, typer.Option("--html", help="Write one self-contained HTML file here (extra: report).")
     ] = None,
     audio: Annotated[bool, typer.Option("--audio/--no-audio", help="Embed clips and replies in the HTML file.")] = True,
+    full: Annotated[bool, typer.Option("--full", help="Also harm, and hearing against deciding.")] = False,
 ) -> None:
     """Print the tables of one or more runs.
 
-    Credit, null gain, probe, endings, latency, pacing. The HTML file adds plots and every cell.
+    Credit, null gain, probe, endings, latency, pacing; with --full also harm and hearing against deciding. Markdown
+    and HTML hold all of them; HTML adds plots and every cell.
 
     Example: rig report runs/first --json
     """
     from rig.cli.report_command import print_report
 
-    print_report(runs, null or [], bank, as_json=as_json, markdown=markdown, html=html, audio=audio)
+    print_report(runs, null or [], bank, as_json=as_json, markdown=markdown, html=html, audio=audio, full=full)
 
 
 @app.command()

@@ -28,6 +28,7 @@ def print_report(
     markdown: bool,
     html: Path | None = None,
     audio: bool = True,
+    full: bool = False,
 ) -> None:
     """Print the tables of one or more runs on standard output, or write them as a page to `html`.
 
@@ -44,7 +45,7 @@ def print_report(
     elif markdown:
         print(render_markdown(report))
     elif html is None:
-        print_tables(report, report_console())
+        print_tables(report, report_console(), full=full)
 
 
 def report_console() -> Console:

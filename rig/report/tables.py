@@ -5,9 +5,11 @@ and which definition it uses. Colours, borders and escaping belong to the render
 from __future__ import annotations
 
 from captures.capture import Ending
-from captures.playback import AUDIBLE_DBFS, AUDIBLE_STEPS, STEP_S
 from rig.bank.models import CueKind
-from rig.report.layout import ABSENT, Table, mean, number, p_value, plain, seconds, table
+from rig.report.harm_tables import harm_tables
+from rig.report.hearing_tables import hearing_tables
+from rig.report.latency_tables import latency_tables
+from rig.report.layout import ABSENT, Table, mean, number, p_value, plain, table
 from rig.report.model import PROBE_READINGS, Report, TargetReport, Tested
 
 _ENDINGS = {
@@ -24,15 +26,17 @@ _ENDINGS = {
 _DIFFERING_SHOWN = 10
 
 
-def tables(report: Report) -> list[Table]:
-    """All tables that have something to show, in order."""
+def tables(report: Report, *, full: bool = True) -> list[Table]:
+    """All tables that have something to show, in order; without `full`, those that a first look needs."""
     made = [
         _credit(report),
         _hearing(report),
         _probe(report),
         _cue_kinds(report),
         _endings(report),
-        _latency(report),
+        *(harm_tables(report.harm, report.audit) if full and report.harm else ()),
+        *(hearing_tables(report.hearing) if full and report.hearing else ()),
+        *latency_tables(report),
         _pacing(report),
         _second_turns(report),
         _agreement(report),
@@ -223,34 +227,6 @@ def _endings(report: Report) -> Table:
         "Cells of all conditions by their last attempt (tries: all attempts); the three errors are not scored, no "
         "answer is scored as wrong. "
         f"Did both: protective call and the words' default in one turn{derived}.",
-    )
-
-
-def _latency(report: Report) -> Table:
-    rows = [
-        (
-            target.name,
-            f"{name}\nfrom {report.origins[name]}",
-            *(
-                seconds(value, found.n)
-                for value, found in ((one, found) for one in (found.p50, found.p90, found.p95, found.p99))
-            ),
-            str(found.n),
-            str(found.void),
-            ABSENT if name.startswith("request") or target.chunk_ms is None else str(target.chunk_ms),
-        )
-        for target in report.targets
-        for name, found in target.latency.items()
-        if found is not None
-    ]
-    limits = " or ".join(f"{limit:g}" for limit in report.void_limit_ms)
-    return table(
-        "Latency, seconds",
-        ("target", "latency", "p50", "p90", "p95", "p99", "n", "void", "chunk\nms"),
-        rows,
-        f"Audio cells. Void: our own lateness passed {limits} ms, in no percentile. First audible: "
-        f"{AUDIBLE_STEPS * STEP_S * 1000:.0f} ms above {AUDIBLE_DBFS:g} dBFS (rule version {report.audible_version}). "
-        "Negative values are kept. p95 needs n ≥ 20, p99 n ≥ 100. File mode has another origin and is not comparable.",
     )
 
 

@@ -14,10 +14,10 @@ from rig.report.tables import notes, tables
 _VERDICTS = {"above": "bold green", "below": "bold red"}
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print every table and list of `report`."""
+def print_report(report: Report, console: Console, *, full: bool) -> None:
+    """Print the tables and lists of `report`; without `full`, those that a first look needs."""
     console.print(Text(f"Bank {plain(report.bank)}; runs: {plain(', '.join(report.runs))}", style="bold"))
-    for table in tables(report):
+    for table in tables(report, full=full):
         print_table(table, console)
     for heading, lines in notes(report):
         console.print()

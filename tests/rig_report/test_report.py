@@ -33,7 +33,7 @@ TARGETS = {
 
 def on_terminal(report: Report, width: int = 200) -> str:
     out = StringIO()
-    print_report(report, Console(file=out, width=width, force_terminal=False))
+    print_report(report, Console(file=out, width=width, force_terminal=False), full=True)
     return out.getvalue()
 
 
