@@ -27,6 +27,12 @@ class SessionError(Exception):
         self.event = event
 
 
+MAX_RECEIVED_BYTES = 128 * 1024 * 1024
+"""Of one session, all messages together: twice the largest single message, far beyond any honest turn."""
+MAX_RECEIVED_FRAMES = 100_000
+"""A minute of speech in pieces of 20 ms is 3,000."""
+
+
 class Session:
     """One connection to a target, opened for one attempt and never reused."""
 
@@ -45,6 +51,9 @@ class Session:
         self.failure: Refused | Failed | None = None
         """The first failure; nothing after it counts as an answer."""
         self._transport = transport
+        self._received_bytes = 0
+        self._received_frames = 0
+        self._listened = False
         if isinstance(transport, ReportsFailures):
             transport.on_failed = self._on_failed
         self._changed = anyio.Event()
@@ -160,16 +169,31 @@ class Session:
     ) -> None:
         """Call `listener` with every event from now on, on the event loop, before waiters wake. None stops it.
 
-        `on_closed` is called once the connection has ended, after the events that its end gave rise to.
+        `on_closed` is called once the connection has ended, after the events that its end gave rise to. The first
+        listener is given what came before it, too: an agent that speaks or acts before the caller does is not unheard.
         """
         self._listener = listener
         self._close_listener = on_closed
+        if listener is not None and not self._listened:
+            self._listened = True
+            for timed in tuple(self.events):
+                if not isinstance(timed.event, SessionReady | Refused | Failed):
+                    listener(timed)
 
     async def wait_change(self) -> None:
         """Wait until something new has arrived, or the connection has ended."""
         await self._changed.wait()
 
     def _on_frame(self, frame: InFrame) -> None:
+        if self._received_frames > MAX_RECEIVED_FRAMES or self._received_bytes > MAX_RECEIVED_BYTES:
+            return
+        self._received_frames += 1
+        self._received_bytes += len(frame.payload)
+        if self._received_frames > MAX_RECEIVED_FRAMES or self._received_bytes > MAX_RECEIVED_BYTES:
+            bounds = f"{MAX_RECEIVED_FRAMES:,} messages or {MAX_RECEIVED_BYTES >> 20} MiB"
+            message = f"the peer sent more than {bounds} in one session"
+            self._take(frame.t_ns, Failed(FailureKind.PROTOCOL, "flood", message))
+            return
         self.log.append(LoggedFrame(frame.t_ns, Direction.RECEIVED, frame.payload, frame.binary))
         events, owed = self.dialect.receive(frame)
         self._take_all(frame.t_ns, events)

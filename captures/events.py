@@ -190,6 +190,8 @@ class Unrecognised:
     """A frame that the dialect does not know; kept, never raised."""
 
     summary: str
+    unreadable: bool = field(default=False, compare=False)
+    """True when the frame could not be read at all: it may have held a call, so the turn may not pass for declined."""
 
 
 Event = (

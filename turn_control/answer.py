@@ -25,6 +25,7 @@ from captures.events import (
     ToolCallArguments,
     ToolCallStarted,
     TranscriptDelta,
+    Unrecognised,
     Warned,
 )
 from captures.frames import ClosedBy
@@ -72,6 +73,7 @@ class AnswerTracker:
         self._end: tuple[int, AnswerEnded] | None = None
         self._end_is_early = False
         self._complaint: Warned | None = None
+        self._unread: Unrecognised | None = None
         self._failure: tuple[int, Failed | Refused] | None = None
         self._closed: ClosedBy | None = None
         self._verdict: Verdict | None = None
@@ -109,6 +111,10 @@ class AnswerTracker:
             self._notes.add(f"{event.code}: {event.message}")
             if event.spoils_turn and self._caller_done_ns is not None and self._complaint is None:
                 self._complaint = event
+        elif isinstance(event, Unrecognised):
+            if event.unreadable and self._unread is None:
+                self._notes.add(f"unreadable: {event.summary}")
+                self._unread = event
         elif isinstance(event, Interrupted) and self._last_content_ns is not None:
             self._notes.add("the agent's speech was interrupted")
 
@@ -242,6 +248,11 @@ class AnswerTracker:
 
     def _ended(self, t_ns: int, end: AnswerEnded, note: str = "") -> Verdict:
         detail = "; ".join(part for part in (end.detail[:_SHOWN_CHARS], note) if part)
+        if end.reason is AnswerEnd.COMPLETED and self._unread is not None and not self._calls:
+            # What could not be read may have been a call: nothing shows that the agent declined.
+            message = f"the answer holds a message that cannot be read, and no call: {self._unread.summary}"
+            error = ErrorInfo(kind=FailureKind.PROTOCOL.value, code="unreadable", message=message[:_SHOWN_CHARS])
+            return Verdict(Ending.INFRASTRUCTURE_ERROR, error=error)
         if end.reason is AnswerEnd.COMPLETED:
             # A call that never became whole is a wrong call, never a declined one.
             return Verdict(Ending.CALLED if self._calls else Ending.DECLINED, detail, answer_end_ns=t_ns)

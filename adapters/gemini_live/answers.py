@@ -111,7 +111,7 @@ class Answers:
         events: list[Event] = []
         for call in list_of(part, "functionCalls"):
             if not isinstance(call, dict):
-                events.append(Unrecognised("a call that is no object"))
+                events.append(Unrecognised("a call that is no object", unreadable=True))
             elif self._calls >= MAX_CALLS:
                 events += self._warn("too_many_calls", f"more than {MAX_CALLS} calls: the others are not kept")
             else:

@@ -177,7 +177,7 @@ class GeminiLiveClient:
         message = decode(frame.payload)
         if message is None:
             start = frame.payload[:80].decode("utf-8", "backslashreplace")
-            return [Unrecognised(brief(masked(f"not a JSON object: {start}", self._secrets), 200))], ()
+            return [Unrecognised(brief(masked(f"not a JSON object: {start}", self._secrets), 200), unreadable=True)], ()
         unknown = [key for key in message if key not in self._handlers]
         events: list[Event] = []
         if unknown or not message:

@@ -160,10 +160,10 @@ class NovaClient:
         found = wire.read(frame.payload)
         if found is None:
             start = frame.payload[:80].decode("utf-8", "backslashreplace")
-            return [Unrecognised(brief(f"no event: {start}", 200))], ()
+            return [Unrecognised(brief(f"no event: {start}", 200), unreadable=True)], ()
         kind, name, body = found
         if too_deep(body):
-            return [Unrecognised("nested too deeply")], ()
+            return [Unrecognised("nested too deeply", unreadable=True)], ()
         if kind == "exception":
             return [self._masked(fault_of_name(name, text_of(body, "message") or "", begun=self._begun))], ()
         handler = self._handlers.get(name)

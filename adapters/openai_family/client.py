@@ -204,7 +204,7 @@ class RealtimeClient:
         message = decode(frame.payload)
         if message is None:
             start = frame.payload[:80].decode("utf-8", "backslashreplace")
-            return [self._shown(Unrecognised(brief(f"not a JSON object: {start}", 200)))], ()
+            return [self._shown(Unrecognised(brief(f"not a JSON object: {start}", 200), unreadable=True))], ()
         event = self._profile.unwrap(message)
         kind = text_of(event, "type")
         if kind is None:
@@ -343,7 +343,7 @@ class RealtimeClient:
         if isinstance(event, Warned | Failed):
             return replace(event, code=masked(event.code, self._secrets), message=masked(event.message, self._secrets))
         if isinstance(event, Unrecognised):
-            return Unrecognised(masked(event.summary, self._secrets))
+            return Unrecognised(masked(event.summary, self._secrets), event.unreadable)
         if isinstance(event, SessionReady) and self._secrets:
             return SessionReady(event.session_id, self._shown_data(dict(event.echoed)))
         return event

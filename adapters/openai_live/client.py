@@ -168,10 +168,12 @@ class LiveClient:
         event = decode(frame.payload)
         if event is None:
             start = frame.payload[:80].decode("utf-8", "backslashreplace")
-            return [Unrecognised(brief(f"not a JSON object: {start}", 200))], ()
+            return [Unrecognised(brief(f"not a JSON object: {start}", 200), unreadable=True)], ()
         kind = text_of(event, "type")
         if kind is None or too_deep(event):
-            return [Unrecognised("message without a type" if kind is None else "nested too deeply")], ()
+            return [
+                Unrecognised("message without a type" if kind is None else "nested too deeply", unreadable=True)
+            ], ()
         if self._delivered_before(event, frame.payload):
             return (), ()
         handler = self._handlers.get(kind)

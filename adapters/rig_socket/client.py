@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
@@ -66,6 +67,11 @@ class RigSocketSettings(StrictSettings):
     """True for an agent that cannot send `turn.end` before its call is answered."""
     headers: dict[HeaderText, HeaderText] = Field(default_factory=dict, repr=False)
     """More headers of the handshake; values are secret."""
+
+
+_CALL = re.compile(rb'"type"\s*:\s*"tool\.call"')
+_NAME = re.compile(rb'"name"\s*:\s*"([^"\\]{1,200})"')
+_RAW_CALL_BYTES = 10_000
 
 
 class RigSocketClient:
@@ -181,6 +187,8 @@ class RigSocketClient:
             return [self._on_audio(frame.payload)], ()
         fields = decode(frame.payload)
         if fields is None:
+            if _CALL.search(frame.payload):
+                return self._on_unreadable_call(frame.payload), ()
             start = brief(frame.payload[:80].decode("utf-8", "backslashreplace"), 200)
             return _unreadable(f"a text frame is not a JSON object: {start}"), ()
         kind = text_of(fields, "type")
@@ -266,6 +274,20 @@ class RigSocketClient:
             ToolCall(call_id, name, arguments_json, arguments, output_index),
         ]
 
+    def _on_unreadable_call(self, payload: bytes) -> Sequence[Event]:
+        """A frame that means to be a `tool.call` but is no JSON (NaN, half a surrogate): a wrong call, never none."""
+        raw = payload[:_RAW_CALL_BYTES].decode("utf-8", "backslashreplace")
+        named = _NAME.search(payload)
+        name = named[1].decode("utf-8", "replace") if named else None
+        output_index = len(self._given)
+        call_id = f"unreadable-{output_index}"
+        self._given.add(call_id)
+        return [
+            ToolCallStarted(call_id, name, output_index),
+            ToolCall(call_id, name, raw, None, output_index),
+            Warned("unreadable", "a tool.call is not a JSON object; it counts as an unreadable call"),
+        ]
+
     def _on_turn_end(self, fields: JsonObject) -> Event:
         self._over = True
         reason = text_of(fields, "reason") or AnswerEnd.COMPLETED.value
@@ -285,7 +307,7 @@ def _words(
 
 
 def _unreadable(summary: str) -> Sequence[Event]:
-    return [Unrecognised(summary), Warned("unreadable", summary)]
+    return [Unrecognised(summary, unreadable=True), Warned("unreadable", summary)]
 
 
 def _seconds(value: object) -> float | None:
