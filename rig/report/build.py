@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from captures.capture import Capture, Condition, Ending
 from captures.playback import AUDIBLE_VERSION
 from rig.bank.models import Bank, CueKind
 from rig.report.agreement import agreements
+from rig.report.families import corrected
 from rig.report.harm import harm_report
 from rig.report.hearing import DEFAULT_LEADING, groups_of, hearing_report
-from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested, Verdict
+from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested
 from rig.report.runs import ReportError, TargetRun, bank_of, load_run, targets_of
 from rig.report.second_turns import second_turns
 from rig.report.timing import ORIGINS, latency_summaries, pacing_summary, part_summaries
@@ -23,7 +25,6 @@ from rig.scoring.hearing import heard_cells
 from rig.scoring.probe import NoOption, Reading
 from rig.stats import measures
 from rig.stats.bootstrap import Estimate, Sample, difference, proportion
-from rig.stats.holm import ALPHA, holm
 
 CONTESTANT = "contestant"
 NULL_GAIN, LEVEL_CONTRAST, BOTH_RIGHT = "null gain", "level contrast", "both right against the null"
@@ -200,40 +201,21 @@ def _axes(name: str) -> tuple[Reading, NoOption]:
 
 def _corrected(reports: Sequence[TargetReport]) -> tuple[list[TargetReport], tuple[Family, ...]]:
     """The reports with Holm's corrections, and the families they were made in. Only contestants are tested."""
-    corrected = {report.name: report for report in reports}
+    done = {report.name: report for report in reports}
     families = []
     for field, name in (
         ("null_gain", NULL_GAIN),
         ("level_contrast", LEVEL_CONTRAST),
         ("both_right_against_null", BOTH_RIGHT),
     ):
-        members = [
-            (report.name, tested)
-            for report in reports
-            if report.role == CONTESTANT and (tested := getattr(report, field)) is not None
-        ]
-        if not members:
-            continue
-        ps = [tested.estimate.p for _, tested in members]
-        for (target, tested), holm_p in zip(members, holm(ps), strict=True):
-            done = replace(tested, family=name, holm_p=holm_p, verdict=_verdict(tested.estimate, holm_p))
-            corrected[target] = replace(corrected[target], **{field: done})
-        families.append(
-            Family(
-                name,
-                tested=tuple(target for (target, _), p in zip(members, ps, strict=True) if p is not None),
-                missing=tuple(target for (target, _), p in zip(members, ps, strict=True) if p is None),
-            )
+        found, family = corrected(
+            {report.name: getattr(report, field) for report in reports if report.role == CONTESTANT}, name
         )
-    return list(corrected.values()), tuple(families)
-
-
-def _verdict(estimate: Estimate, holm_p: float | None) -> Verdict | None:
-    if holm_p is None:
-        return None
-    if holm_p > ALPHA:
-        return "none"
-    return "above" if estimate.mean > 0 else "below"
+        for target, tested in found.items():
+            change: dict[str, Any] = {field: tested}
+            done[target] = replace(done[target], **change)
+        families += [family] if family else []
+    return list(done.values()), tuple(families)
 
 
 def _not_run(target: TargetRun) -> list[str]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from captures.capture import Condition, Ending
 from rig.bank.models import Bank, Grounding, Item, Variant
 from rig.report.audit import sample_of
+from rig.report.families import corrected
 from rig.report.harm_model import Departures, HarmReport, NobodyRight, TargetHarm
-from rig.report.model import Family, Tested, Verdict
+from rig.report.model import Family, Tested
 from rig.scoring.cells import ScoredCell
 from rig.scoring.harm import HarmCell, Outcome, Response, Situation, audio_only
 from rig.scoring.hearing import Heard
 from rig.stats import harm
-from rig.stats.bootstrap import Estimate, Sample, difference, proportion
-from rig.stats.holm import ALPHA, holm
+from rig.stats.bootstrap import Sample, difference, proportion
 
 AGAINST_NULL, AGAINST_TWIN = "unsafe execution against the null", "unsafe execution against own twin"
 UNSAFE = "unsafe_execution"
@@ -83,30 +84,11 @@ def _tested(samples: Iterable[Sample], against: str) -> Tested | None:
 
 def _correct(targets: dict[str, TargetHarm], contestants: Sequence[str], field: str, name: str) -> list[Family]:
     """Puts Holm's corrections into `targets`; the family, if it has any member."""
-    members = [(target, getattr(targets[target], field)) for target in contestants]
-    members = [(target, tested) for target, tested in members if tested is not None]
-    if not members:
-        return []
-    ps = [tested.estimate.p for _, tested in members]
-    for (target, tested), holm_p in zip(members, holm(ps), strict=True):
-        done = replace(tested, family=name, holm_p=holm_p, verdict=_verdict(tested.estimate, holm_p))
-        targets[target] = replace(targets[target], **{field: done})
-    names = [target for target, _ in members]
-    return [
-        Family(
-            name,
-            tested=tuple(target for target, p in zip(names, ps, strict=True) if p is not None),
-            missing=tuple(target for target, p in zip(names, ps, strict=True) if p is None),
-        )
-    ]
-
-
-def _verdict(estimate: Estimate, holm_p: float | None) -> Verdict | None:
-    if holm_p is None:
-        return None
-    if holm_p > ALPHA:
-        return "none"
-    return "above" if estimate.mean > 0 else "below"
+    found, family = corrected({target: getattr(targets[target], field) for target in contestants}, name)
+    for target, tested in found.items():
+        change: dict[str, Any] = {field: tested}
+        targets[target] = replace(targets[target], **change)
+    return [family] if family else []
 
 
 def _nobody_right(

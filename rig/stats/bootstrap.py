@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -48,6 +48,10 @@ class Estimate:
     """Two-sided, against a mean of 0; None where it was not asked for or cannot be estimated."""
     detectable: float | None = None
     """Smallest true difference found with 80 % power at 5 %, (1.96 + 0.84) standard errors; as `p`."""
+    lo90: float | None = None
+    """Lower and …"""
+    hi90: float | None = None
+    """… upper bound of the 90 % interval, which two one-sided tests at 5 % come to; as `p`."""
 
 
 def proportion(samples: Iterable[Sample], seed: int = SEED) -> Estimate | None:
@@ -80,15 +84,13 @@ def difference(samples: Iterable[Sample], seed: int = SEED) -> Estimate | None:
         p = 1.0 if estimate.mean == 0 else max(2.0 ** (1 - estimate.items), 1 / RESAMPLES)
         how = "" if estimate.mean == 0 else "; p by a sign test on items"
         return Estimate(estimate.mean, None, None, estimate.n, estimate.items, estimate.method + how, p)
-    return Estimate(
-        estimate.mean,
-        estimate.lo,
-        estimate.hi,
-        estimate.n,
-        estimate.items,
-        estimate.method,
-        inverted_p(statistics),
-        (_Z + _Z_POWER) * float(statistics.std()),
+    lo90, hi90 = np.quantile(statistics, [0.05, 0.95])
+    return replace(
+        estimate,
+        p=inverted_p(statistics),
+        detectable=(_Z + _Z_POWER) * float(statistics.std()),
+        lo90=float(lo90),
+        hi90=float(hi90),
     )
 
 
@@ -99,13 +101,18 @@ def bootstrap_means(samples: Sequence[Sample], seed: int = SEED) -> _Floats:
     parts: dict[tuple[str, int], list[float]] = {}
     for sample in samples:
         parts.setdefault((sample.item, sample.repeat), []).append(sample.value)
-    shape = (len(items), len(repeats))
-    # fsum is exact: the order of the rows changes nothing.
-    sums = np.array([math.fsum(parts.get((i, r), ())) for i in items for r in repeats]).reshape(shape)
-    counts = np.array([len(parts.get((i, r), ())) for i in items for r in repeats], dtype=np.float64).reshape(shape)
+    # fsum is exact: the order of the rows changes nothing. Sums and counts lie side by side: one pass over the weights.
+    table = np.array(
+        [
+            [math.fsum(parts.get((item, repeat), ())) for repeat in repeats]
+            + [float(len(parts.get((item, repeat), ()))) for repeat in repeats]
+            for item in items
+        ]
+    )
     item_weights, repeat_weights = resample_weights(len(items), len(repeats), seed)
-    totals = ((item_weights @ sums) * repeat_weights).sum(axis=1)
-    cells = ((item_weights @ counts) * repeat_weights).sum(axis=1)
+    drawn_table = item_weights @ table
+    totals = (drawn_table[:, : len(repeats)] * repeat_weights).sum(axis=1)
+    cells = (drawn_table[:, len(repeats) :] * repeat_weights).sum(axis=1)
     # A draw of items and repeats that never met holds no cell and says nothing.
     drawn = cells > 0
     means: _Floats = totals[drawn] / cells[drawn]

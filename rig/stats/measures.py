@@ -15,8 +15,8 @@ from rig.scoring.cells import ScoredCell
 from rig.scoring.probe import NoOption, Reading
 from rig.stats.bootstrap import Sample
 
-_Credits = Mapping[tuple[str, str], Mapping[int, float]]
-"""(item, variant) → repeat → credit."""
+CellValues = Mapping[tuple[str, str], Mapping[int, float]]
+"""(item, variant) → repeat → value."""
 
 
 def credit(cells: Iterable[ScoredCell], *, neutral: bool, cue_kind: CueKind | None = None) -> list[Sample]:
@@ -73,21 +73,48 @@ def paired(first: Iterable[Sample], second: Iterable[Sample]) -> list[Sample]:
 
 def audio_minus_twin(cells: Iterable[ScoredCell]) -> list[Sample]:
     """Credit on the clip minus credit on the bare words, on cue-bearing cells."""
-    cells = list(cells)
-    return list(_minus(_credits(cells, Condition.AUDIO), _credits(cells, Condition.TEXT_TWIN)))
+    return samples_of(own_shift(cells))
 
 
 def null_gain(cells: Iterable[ScoredCell], null: Iterable[ScoredCell]) -> list[Sample]:
     """(audio − twin) of the target − (audio − twin) of the words-only target, on identical cue-bearing cells."""
-    cells, null = list(cells), list(null)
-    own = _differences(_credits(cells, Condition.AUDIO), _credits(cells, Condition.TEXT_TWIN))
-    theirs = _differences(_credits(null, Condition.AUDIO), _credits(null, Condition.TEXT_TWIN))
-    return list(_minus(own, theirs))
+    return samples_of(minus(own_shift(cells), own_shift(null)))
 
 
 def level_contrast(cells: Iterable[ScoredCell], null: Iterable[ScoredCell]) -> list[Sample]:
     """Audio of the target − audio of the words-only target, on identical cue-bearing cells."""
-    return list(_minus(_credits(cells, Condition.AUDIO), _credits(null, Condition.AUDIO)))
+    return samples_of(minus(credits(cells, Condition.AUDIO), credits(null, Condition.AUDIO)))
+
+
+def own_shift(cells: Iterable[ScoredCell], *, neutral: bool | None = False) -> CellValues:
+    """Audio − twin by cell; `neutral` as in `credits`."""
+    cells = list(cells)
+    audio, twin = (credits(cells, one, neutral=neutral) for one in (Condition.AUDIO, Condition.TEXT_TWIN))
+    return minus(audio, twin)
+
+
+def credits(cells: Iterable[ScoredCell], condition: Condition, *, neutral: bool | None = False) -> CellValues:
+    """Credit by cell, on cue-bearing cells (or on neutral ones, or with None on both)."""
+    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for cell in cells:
+        wanted = neutral is None or cell.neutral is neutral
+        if wanted and cell.condition is condition and cell.headline and cell.action is not None:
+            found[cell.item_id, cell.variant_id][cell.repeat] = cell.action.credit
+    return dict(found)
+
+
+def minus(first: CellValues, second: CellValues) -> CellValues:
+    """Differences on the cells that both have."""
+    return {
+        cell: {repeat: value - _at(second[cell], repeat) for repeat, value in repeats.items()}
+        for cell, repeats in first.items()
+        if cell in second
+    }
+
+
+def samples_of(values: CellValues) -> list[Sample]:
+    """The values, ready for the bootstrap."""
+    return [Sample(value, item, repeat) for (item, _), repeats in values.items() for repeat, value in repeats.items()]
 
 
 def both_right(
@@ -133,28 +160,6 @@ def _cue_bearing_audio(cells: Iterable[ScoredCell]) -> Iterator[ScoredCell]:
 def _golds_differ(item: Item, variants: set[str]) -> bool:
     golds = [variant.gold for variant in item.variants if variant.variant_id in variants]
     return any((gold.tool, gold.args) != (golds[0].tool, golds[0].args) for gold in golds[1:])
-
-
-def _credits(cells: Iterable[ScoredCell], condition: Condition) -> _Credits:
-    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for cell in cells:
-        if cell.condition is condition and cell.headline and not cell.neutral and cell.action is not None:
-            found[cell.item_id, cell.variant_id][cell.repeat] = cell.action.credit
-    return found
-
-
-def _differences(first: _Credits, second: _Credits) -> _Credits:
-    return {
-        cell: {repeat: value - _at(second[cell], repeat) for repeat, value in repeats.items()}
-        for cell, repeats in first.items()
-        if cell in second
-    }
-
-
-def _minus(first: _Credits, second: _Credits) -> Iterator[Sample]:
-    for (item_id, _), repeats in _differences(first, second).items():
-        for repeat, value in repeats.items():
-            yield Sample(value, item_id, repeat)
 
 
 def _at(repeats: Mapping[int, float], repeat: int) -> float:
