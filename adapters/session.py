@@ -33,6 +33,10 @@ MAX_RECEIVED_FRAMES = 100_000
 """A minute of speech in pieces of 20 ms is 3,000."""
 
 
+_BROKEN_BY_PEER = {1002: "protocol_error", 1007: "not_utf8", 1009: "message_too_big"}
+"""Codes that our transport closes with when the peer breaks the WebSocket protocol or its limits."""
+
+
 class Session:
     """One connection to a target, opened for one attempt and never reused."""
 
@@ -204,7 +208,11 @@ class Session:
 
     def _on_closed(self, closed: ClosedBy) -> None:
         self.closed = closed
-        event = self.dialect.closed(closed) if closed.by_peer else None
+        event: Event | None
+        if not closed.by_peer and closed.code in _BROKEN_BY_PEER:
+            event = Failed(FailureKind.PROTOCOL, _BROKEN_BY_PEER[closed.code], closed.reason)
+        else:
+            event = self.dialect.closed(closed) if closed.by_peer else None
         self._take_all(closed.t_ns, [] if event is None else [event])
         if self._close_listener is not None:
             self._close_listener(closed)

@@ -8,6 +8,7 @@ environment proxy is used for remote hosts only.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import urllib.request
@@ -19,6 +20,9 @@ import picows
 from captures.clock import Clock
 from captures.frames import ClosedBy, InFrame, OutFrame
 from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
+
+# What picows says of a peer's fault reaches users through the capture, not through the root logger.
+logging.getLogger("picows").addHandler(logging.NullHandler())
 
 _CLOSE_LIMIT_S = 2.0
 _BODY_LIMIT = 2000
@@ -145,10 +149,10 @@ class _Listener(picows.WSListener):
         if received is not None and handshake.recv_then_sent:
             self._on_closed(ClosedBy(t_ns, _number(received.code), received.reason or "", by_peer=True))
         elif self._too_big:
-            self._on_closed(ClosedBy(t_ns, 1009, f"message over {MAX_MESSAGE_BYTES >> 20} MiB", by_peer=True))
+            self._on_closed(ClosedBy(t_ns, 1009, f"a message over {MAX_MESSAGE_BYTES >> 20} MiB", by_peer=False))
         elif sent is not None and _number(sent.code) not in (None, 1000):
-            # picows closes like this when the peer breaks the protocol: the fault is the peer's.
-            self._on_closed(ClosedBy(t_ns, _number(sent.code), sent.reason or "", by_peer=True))
+            # picows closes like this when the peer breaks the protocol.
+            self._on_closed(ClosedBy(t_ns, _number(sent.code), sent.reason or "", by_peer=False))
         else:
             by_peer = sent is None
             self._on_closed(ClosedBy(t_ns, None, "connection lost" if by_peer else "closed by us", by_peer))

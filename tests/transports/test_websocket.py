@@ -207,6 +207,26 @@ def test_a_connection_lost_in_the_handshake_is_a_failure_at_once() -> None:
     asyncio.run(main())
 
 
+def test_a_peer_that_breaks_the_protocol_is_closed_by_us() -> None:
+    async def main() -> None:
+        async def masked_frame(request: web.Request) -> web.StreamResponse:
+            ws = web.WebSocketResponse()
+            await ws.prepare(request)
+            assert request.transport is not None
+            request.transport.write(b"\x83\x00")  # an opcode that does not exist
+            await ws.receive()
+            return ws
+
+        async with serving(masked_frame) as port:
+            client = Client()
+            await client.connect(port)
+            await client.until(lambda: bool(client.closed))
+            await client.transport.close()
+        assert (client.closed[0].code, client.closed[0].by_peer) == (1002, False)
+
+    asyncio.run(main())
+
+
 def test_loopback_ignores_an_environment_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
 
