@@ -73,16 +73,19 @@ class RunFolder:
     def create(cls, path: Path, run_json: Mapping[str, Any], scrubber: Scrubber | None = None) -> RunFolder:
         """Make the folder with its `run.json`, whose strings are masked by `scrubber`.
 
-        Raises `RunFolderError` when a run is there already, and `OSError`.
+        Raises `RunFolderError` when a run is there already, or the folder cannot be written.
         """
         if (path / "run.json").exists():
             raise RunFolderError(f"{path}: holds a run already; resume it or choose another folder")
         folder = cls(path, scrubber.mask_values(dict(run_json)) if scrubber else dict(run_json))
-        for part in (folder.wire_path, folder.replies_path, folder.logs_path):
-            part.mkdir(parents=True, exist_ok=True)
-        write_file(path / "run.json", json.dumps(folder.run_json, indent=2, sort_keys=True).encode() + b"\n")
-        sync_folder(path)
-        sync_folder(path.parent)
+        try:
+            for part in (folder.wire_path, folder.replies_path, folder.logs_path):
+                part.mkdir(parents=True, exist_ok=True)
+            write_file(path / "run.json", json.dumps(folder.run_json, indent=2, sort_keys=True).encode() + b"\n")
+            sync_folder(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            raise RunFolderError(f"{path}: cannot be made a run folder ({error.strerror}); choose another") from None
         return folder
 
     @classmethod
@@ -90,8 +93,10 @@ class RunFolder:
         """The run in `path`. Raises `RunFolderError` when there is none or `run.json` cannot be read."""
         try:
             run_json = json.loads((path / "run.json").read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RunFolderError(f"{path}: no run here (run.json is missing)") from None
+        except OSError as error:
+            raise RunFolderError(f"{path / 'run.json'}: cannot be read ({error.strerror})") from None
         except ValueError as error:
             raise RunFolderError(f"{path / 'run.json'}: not readable as JSON ({error})") from error
         if not isinstance(run_json, dict):

@@ -28,7 +28,8 @@ from rig.bank.yaml_file import YamlFileError, read_yaml
 
 MAX_CONFIG_BYTES = 1_000_000
 EmbeddedAgentName = Literal["local-cascade", "local-acoustic"]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+TARGET_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+Name = Annotated[str, StringConstraints(pattern=TARGET_NAME)]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 _UNFIT = "holds a line break, an outer space or a character that is not plain ASCII; copy the value again"

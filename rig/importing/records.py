@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from captures.capture import Capture, Condition, Ending, ErrorInfo, ObservedCall
 from captures.run_folder import RunFolder
 from captures.scrub import Scrubber
 from captures.writer import AttemptRecord, CaptureWriter
 from rig.bank.models import Bank
-from rig.config import Role
+from rig.config import TARGET_NAME, Role
 from rig.scoring.digest import bank_digest
 
 ADAPTER = "imported"
@@ -60,10 +61,10 @@ class _Row(BaseModel):
     stimulus_sha256: str = ""
     driver: str = ""
     metrics: dict[str, Any] = Field(default_factory=dict)
-    latency_s: float | None = None
-    first_tool_s: float | None = None
-    first_audio_s: float | None = None
-    done_s: float | None = None
+    latency_s: FiniteFloat | None = None
+    first_tool_s: FiniteFloat | None = None
+    first_audio_s: FiniteFloat | None = None
+    done_s: FiniteFloat | None = None
 
 
 def import_records(paths: Sequence[Path], bank: Bank, name: str, role: str) -> list[Capture]:
@@ -75,6 +76,7 @@ def import_records(paths: Sequence[Path], bank: Bank, name: str, role: str) -> l
     Raises:
         RecordsError: all that is wrong with the files (at most 20 problems), or an unknown role.
     """
+    _checked_name(name)
     _checked_role(role)
     captures: list[Capture] = []
     problems: list[str] = []
@@ -156,6 +158,12 @@ def _run_json(
     }
 
 
+def _checked_name(name: str) -> str:
+    if not re.fullmatch(TARGET_NAME, name):
+        raise RecordsError(f"name {name!r}: use letters, digits, dots, dashes and underscores, at most 64")
+    return name
+
+
 def _checked_role(role: str) -> str:
     try:
         return Role(role).value
@@ -166,10 +174,15 @@ def _checked_role(role: str) -> str:
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, _Row]]:
     """(file and line, row) of each readable line; the others go to `problems`."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        if path.exists() and not path.is_file():
+            problems.append(f"{path}: is no file; name a file of JSON lines")
+            return
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
             problems.append(f"{path}: larger than {MAX_FILE_BYTES} bytes: is this a file of records?")
             return
-        lines = path.read_bytes().split(b"\n")
+        lines = content.split(b"\n")
     except OSError as error:
         problems.append(f"{path}: cannot be read ({error.strerror})")
         return

@@ -131,7 +131,10 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     scale = 1 + _Z**2 / trials
     centre = (share + _Z**2 / (2 * trials)) / scale
     half = _Z * math.sqrt(share * (1 - share) / trials + _Z**2 / (4 * trials**2)) / scale
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At the ends the bound is the end itself, which rounding misses by one bit.
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return low, high
 
 
 def _estimate(samples: list[Sample], seed: int) -> tuple[Estimate, _Floats | None]:

@@ -184,3 +184,16 @@ def test_run_ids_sort_by_time() -> None:
     assert early.startswith("20261130-231500-")
     assert len(early) == 20
     assert early < new_run_id(datetime(2026, 11, 30, 23, 15, 1))
+
+
+def test_a_path_that_cannot_be_a_run_is_told_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    file.write_text("x")
+    for make in (
+        lambda: RunFolder.create(file, {}),
+        lambda: RunFolder.create(file / "run", {}),
+        lambda: RunFolder.open(file),
+    ):
+        with pytest.raises(RunFolderError, match="mine"):
+            make()
+    assert file.read_text() == "x"

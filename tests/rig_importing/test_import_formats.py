@@ -141,3 +141,13 @@ def test_repeats_are_told_apart_by_their_number(tmp_path: Path, bank: Bank) -> N
     assert [capture.repeat for capture in captures] == [0, 1]
     assert captures[0].condition is Condition.AUDIO
     assert captures[0].identity != captures[1].identity
+
+
+def test_an_endless_file_a_bad_name_and_a_time_that_is_no_number_are_refused(tmp_path: Path, bank: Bank) -> None:
+    good = write(tmp_path / "good.jsonl", row())
+    with pytest.raises(RecordsError, match="is no file"):
+        import_records([Path("/dev/zero")], bank, "one", "contestant")
+    with pytest.raises(RecordsError, match="name"):
+        import_records([good], bank, "../x", "contestant")
+    with pytest.raises(RecordsError, match=r"bad.jsonl, line 1.*latency_s"):
+        import_records([write(tmp_path / "bad.jsonl", row(latency_s=float("nan")))], bank, "one", "contestant")
