@@ -12,7 +12,7 @@ from rig.scoring.match import shown, values_match
 from rig.scoring.probe import ProbeReading
 
 _Key = tuple[str, str | None, Condition, int]
-_Answer = ObservedCall | ProbeReading | str
+Answer = ObservedCall | ProbeReading | str
 """The first call, the probe's reading, or in words why there is neither."""
 
 
@@ -27,16 +27,16 @@ def agreements(targets: Sequence[TargetRun], cells: Mapping[str, Iterable[Scored
         for name, members in shared.items():
             if len(members) > 1:
                 groups.setdefault(tuple(members), f"{kind.replace('_', ' ')} {name}")
-    answers = {target.name: _answers(target.captures, cells[target.name]) for target in targets}
+    answers = {target.name: answers_of(target.captures, cells[target.name]) for target in targets}
     return tuple(_agreement(group, members, answers) for members, group in groups.items())
 
 
-def _answers(captures: Iterable[Capture], cells: Iterable[ScoredCell]) -> dict[_Key, _Answer]:
+def answers_of(captures: Iterable[Capture], cells: Iterable[ScoredCell]) -> dict[_Key, Answer]:
     """What the target did in each cell where that was measured."""
     readings = {cell.identity: cell.probe for cell in cells if cell.probe is not None}
-    found: dict[_Key, _Answer] = {}
+    found: dict[_Key, Answer] = {}
     for capture in captures:
-        answer: _Answer | None
+        answer: Answer | None
         if not capture.ending.scored:
             answer = None
         elif capture.ending is Ending.NO_ANSWER:
@@ -51,7 +51,7 @@ def _answers(captures: Iterable[Capture], cells: Iterable[ScoredCell]) -> dict[_
     return found
 
 
-def _agreement(group: str, members: tuple[str, ...], answers: Mapping[str, Mapping[_Key, _Answer]]) -> Agreement:
+def _agreement(group: str, members: tuple[str, ...], answers: Mapping[str, Mapping[_Key, Answer]]) -> Agreement:
     measured = {
         key: {member: answers[member][key] for member in members if key in answers[member]}
         for key in dict.fromkeys(key for member in members for key in answers[member])
@@ -71,11 +71,12 @@ def _agreement(group: str, members: tuple[str, ...], answers: Mapping[str, Mappi
     )
 
 
-def _all_same(answers: Sequence[_Answer]) -> bool:
-    return all(_same(answers[0], other) for other in answers[1:])
+def _all_same(answers: Sequence[Answer]) -> bool:
+    return all(same(answers[0], other) for other in answers[1:])
 
 
-def _same(first: _Answer, second: _Answer) -> bool:
+def same(first: Answer, second: Answer) -> bool:
+    """Whether two answers are the same: name and arguments of the first call, or the reading of a probe."""
     if isinstance(first, ObservedCall) and isinstance(second, ObservedCall):
         if first.name != second.name:
             return False
@@ -87,7 +88,7 @@ def _same(first: _Answer, second: _Answer) -> bool:
     return first == second
 
 
-def _described(answer: _Answer) -> str:
+def _described(answer: Answer) -> str:
     if isinstance(answer, ObservedCall):
         given = shown(answer.arguments) if answer.arguments is not None else "unreadable arguments"
         return f"{answer.name or 'unnamed call'} {given}"

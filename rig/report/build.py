@@ -12,10 +12,14 @@ from captures.capture import Capture, Condition, Ending
 from captures.playback import AUDIBLE_VERSION
 from rig.bank.models import Bank, CueKind
 from rig.report.agreement import agreements
+from rig.report.disagreement import disagreements
 from rig.report.families import corrected
 from rig.report.harm import harm_report
 from rig.report.hearing import DEFAULT_LEADING, groups_of, hearing_report
 from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested
+from rig.report.null_tests import null_test_company
+from rig.report.repeats import repeats
+from rig.report.robustness import robustness
 from rig.report.runs import ReportError, TargetRun, bank_of, load_run, targets_of
 from rig.report.second_turns import second_turns
 from rig.report.timing import ORIGINS, latency_summaries, pacing_summary, part_summaries
@@ -39,7 +43,8 @@ def build_report(
     """Score the runs and summarise them.
 
     `bank`: by default the one that the runs name. `nulls`: words-only targets to measure gains against, the first of
-    which is used; by default the target with that role. `leading`: how many contestants the leading group has.
+    which gives the confirmatory null gain; by default the targets with that role.
+    `leading`: how many contestants the leading group has.
 
     Raises:
         ReportError: no run, runs over different banks, an unknown null.
@@ -54,7 +59,8 @@ def build_report(
     targets, mixed = targets_of(loaded)
     roles = {target.name: target.role for target in targets}
     cells = {target.name: score_captures(target.captures, bank, roles) for target in targets}
-    null, doubts = _null(targets, nulls)
+    nulls = _nulls(targets, nulls)
+    null = nulls[0] if nulls else None
     runnable = {
         (cell.item_id, cell.variant_id) for own in cells.values() for cell in own if cell.condition is Condition.AUDIO
     }
@@ -62,17 +68,29 @@ def build_report(
         _target_report(target, cells[target.name], null, cells[null] if null else [], bank, runnable)
         for target in targets
     ]
-    reports, families = _corrected(reports)
-    contestants = [target.name for target in targets if target.role == CONTESTANT]
+    contestants = [target.name for target in targets if target.role == CONTESTANT and target.name not in nulls]
+    reports, families = _corrected(reports, contestants)
     classified = {name: harm_cells(own, bank) for name, own in cells.items()}
     heard = {name: heard_cells(own, classified[name], bank) for name, own in cells.items()}
     groups, ungrouped = groups_of(heard, contestants, leading)
     harm = harm_report(classified, heard, bank, contestants, null, groups)
+    if nulls:
+        company, more = null_test_company(reports, cells, nulls, contestants, bank)
+        families = (*families, *more)
+        captures = {target.name: target.captures for target in targets}
+        against = {name: found.against for name, found in company.items()}
+        robust = robustness(reports, cells, classified, captures, against, nulls, contestants, bank)
+        reports = [
+            replace(report, null_tests=company.get(report.name), robustness=robust.get(report.name))
+            for report in reports
+        ]
     return Report(
         runs=tuple(str(run.path) for run in loaded),
         bank=f"{bank.name} {bank.version}".strip(),
         targets=tuple(reports),
         null=null,
+        nulls=tuple(nulls),
+        disagreements=disagreements(reports, cells, null, bank),
         families=(*families, *harm.families),
         agreements=agreements(targets, cells),
         not_run=tuple(line for target in targets for line in _not_run(target))
@@ -80,7 +98,6 @@ def build_report(
         warnings=(
             *changed,
             *mixed,
-            *doubts,
             *_unforced_turns(targets),
             *_cut_in_on(targets),
             *(line for run in loaded for line in run.warnings),
@@ -112,14 +129,11 @@ def _cut_in_on(targets: Sequence[TargetRun]) -> list[str]:
     return [f"the caller cut in on {', '.join(names)}: {what}"] if names else []
 
 
-def _null(targets: Sequence[TargetRun], nulls: Sequence[str]) -> tuple[str | None, list[str]]:
+def _nulls(targets: Sequence[TargetRun], nulls: Sequence[str]) -> list[str]:
     names = [target.name for target in targets]
     if unknown := [name for name in nulls if name not in names]:
         raise ReportError(f"null {', '.join(unknown)}: no such target; there are: {', '.join(names)}")
-    candidates = list(nulls) or [target.name for target in targets if target.role == WORDS_ONLY]
-    if len(candidates) > 1:
-        return candidates[0], [f"gains are measured against {candidates[0]} alone, not {', '.join(candidates[1:])}"]
-    return (candidates[0], []) if candidates else (None, [])
+    return list(dict.fromkeys(nulls)) or [target.name for target in targets if target.role == WORDS_ONLY]
 
 
 def _target_report(
@@ -171,6 +185,8 @@ def _target_report(
         latency_parts=part_summaries(target.captures, target.run.void_limit_s),
         pacing=pacing_summary(target.captures),
         second_turn=second_turns(target.captures, bank),
+        both_right_items=measures.both_right_items(bank, runnable),
+        repeats=repeats(target.captures, cells),
     )
 
 
@@ -199,7 +215,9 @@ def _axes(name: str) -> tuple[Reading, NoOption]:
     return ("strict" if name.startswith("strict") else "lenient"), ("wrong" if name.endswith("wrong") else "missing")
 
 
-def _corrected(reports: Sequence[TargetReport]) -> tuple[list[TargetReport], tuple[Family, ...]]:
+def _corrected(
+    reports: Sequence[TargetReport], contestants: Sequence[str]
+) -> tuple[list[TargetReport], tuple[Family, ...]]:
     """The reports with Holm's corrections, and the families they were made in. Only contestants are tested."""
     done = {report.name: report for report in reports}
     families = []
@@ -209,7 +227,7 @@ def _corrected(reports: Sequence[TargetReport]) -> tuple[list[TargetReport], tup
         ("both_right_against_null", BOTH_RIGHT),
     ):
         found, family = corrected(
-            {report.name: getattr(report, field) for report in reports if report.role == CONTESTANT}, name
+            {report.name: getattr(report, field) for report in reports if report.name in contestants}, name
         )
         for target, tested in found.items():
             change: dict[str, Any] = {field: tested}

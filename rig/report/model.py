@@ -16,6 +16,7 @@ from rig.stats.bootstrap import Estimate
 if TYPE_CHECKING:
     from rig.report.harm_model import Audit, HarmReport
     from rig.report.hearing_model import HearingReport
+    from rig.report.null_model import Disagreements, NullTests, Repeats, Robustness
 
 Verdict = Literal["above", "below", "none"]
 PROBE_READINGS = ("strict_missing", "strict_wrong", "lenient_missing", "lenient_wrong")
@@ -134,6 +135,14 @@ class TargetReport:
     """The parts of voice to voice; None where not measured."""
     second_turn: SecondTurns | None = None
     """None where no first call started one."""
+    both_right_items: int = 0
+    """Items that `both_right` is about; those of them that were measured are its `items`."""
+    repeats: Repeats | None = None
+    """None where no clip was answered twice."""
+    null_tests: NullTests | None = None
+    """None without a gain over a null."""
+    robustness: Robustness | None = None
+    """As `null_tests`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,7 @@ class Report:
     bank: str
     targets: tuple[TargetReport, ...]
     null: str | None
-    """The words-only target that gains are measured against."""
+    """The words-only target that gains are measured against: the first of `nulls`."""
     families: tuple[Family, ...]
     agreements: tuple[Agreement, ...]
     not_run: tuple[str, ...]
@@ -184,6 +193,10 @@ class Report:
     """Latency → its origin in words."""
     harm: HarmReport | None = None
     hearing: HearingReport | None = None
+    nulls: tuple[str, ...] = ()
+    """All words-only targets that the null tests use."""
+    disagreements: Disagreements | None = None
+    """None without a verdict of the null test."""
     audit: Audit | None = None
     """A person's check of classified outcomes, where one was given."""
 

@@ -101,22 +101,31 @@ def bootstrap_means(samples: Sequence[Sample], seed: int = SEED) -> _Floats:
     parts: dict[tuple[str, int], list[float]] = {}
     for sample in samples:
         parts.setdefault((sample.item, sample.repeat), []).append(sample.value)
-    # fsum is exact: the order of the rows changes nothing. Sums and counts lie side by side: one pass over the weights.
-    table = np.array(
-        [
-            [math.fsum(parts.get((item, repeat), ())) for repeat in repeats]
-            + [float(len(parts.get((item, repeat), ()))) for repeat in repeats]
-            for item in items
-        ]
-    )
-    item_weights, repeat_weights = resample_weights(len(items), len(repeats), seed)
-    drawn_table = item_weights @ table
-    totals = (drawn_table[:, : len(repeats)] * repeat_weights).sum(axis=1)
-    cells = (drawn_table[:, len(repeats) :] * repeat_weights).sum(axis=1)
+    sums, counts = np.zeros((len(items), len(repeats))), np.zeros((len(items), len(repeats)))
+    for row, item in enumerate(items):
+        for column, repeat in enumerate(repeats):
+            own = parts.get((item, repeat), ())
+            # fsum is exact: the order of the rows changes nothing.
+            sums[row, column], counts[row, column] = math.fsum(own), len(own)
+    totals = _drawn_total(sums, seed)
+    cells = _drawn_count(counts.tobytes(), counts.shape, seed)
     # A draw of items and repeats that never met holds no cell and says nothing.
     drawn = cells > 0
     means: _Floats = totals[drawn] / cells[drawn]
     return means
+
+
+def _drawn_total(table: _Floats, seed: int) -> _Floats:
+    """Sum of `table`, shape (items, repeats), over each draw of items and repeats."""
+    item_weights, repeat_weights = resample_weights(*table.shape, seed)
+    total: _Floats = ((item_weights @ table) * repeat_weights).sum(axis=1)
+    return total
+
+
+@lru_cache(maxsize=256)
+def _drawn_count(table: bytes, shape: tuple[int, int], seed: int) -> _Floats:
+    """`_drawn_total` of numbers of cells, which many measures of many targets share."""
+    return _drawn_total(np.frombuffer(table).reshape(shape), seed)
 
 
 def inverted_p(statistics: _Floats) -> float:

@@ -61,14 +61,17 @@ class Joint:
         self.items = len(items)
         names = sorted({name for row in rows for name in row.values} if columns is None else set(columns))
         places = {place: index for index, place in enumerate(itertools.product(items, repeats))}
-        parts: dict[str, list[list[float]]] = {name: [[] for _ in places] for name in names}
+        parts: dict[str, dict[int, list[float]]] = {name: {} for name in names}
         for row in rows:
             place = places[row.item, row.repeat]
             for name, value in row.values.items():
                 if value and name in parts:
-                    parts[name][place].append(value)
-        # fsum is exact: the order of the rows changes nothing.
-        table = np.array([[math.fsum(values) for values in parts[name]] for name in names], dtype=np.float64)
+                    parts[name].setdefault(place, []).append(value)
+        table = np.zeros((len(names), len(places)))
+        for index, name in enumerate(names):
+            for place, values in parts[name].items():
+                # fsum is exact: the order of the rows changes nothing.
+                table[index, place] = math.fsum(values)
         self.point = Sums({name: table[index].sum().reshape(1) for index, name in enumerate(names)}, 1)
         self._drawn = Sums({}, RESAMPLES)
         if self.items > 1:

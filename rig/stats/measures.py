@@ -153,6 +153,53 @@ def probe_accuracy(cells: Iterable[ScoredCell], reading: Reading, no_option: NoO
     ]
 
 
+def recognition(cells: Iterable[ScoredCell]) -> list[Sample]:
+    """Probe answers right on cue-bearing clips; strict, and an answer that names no option is wrong."""
+    return [
+        Sample(value, cell.item_id, cell.repeat)
+        for cell in cells
+        if cell.headline
+        and not cell.neutral
+        and cell.probe is not None
+        and (value := cell.probe.value("strict", "wrong")) is not None
+    ]
+
+
+def pairs_recognised(cells: Iterable[ScoredCell], runnable: Iterable[tuple[str, str]]) -> list[Sample]:
+    """Per item with at least two runnable variants: 1 where the probe is right on every one of them, else 0.
+
+    Read as in `recognition`. An item whose runnable variants were not all asked about is left out.
+    """
+    right: dict[str, dict[int, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
+    for cell in cells:
+        if cell.headline and cell.probe is not None:
+            right[cell.item_id][cell.repeat][cell.variant_id] = cell.probe.strict == cell.probe.gold
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for item_id, variant_id in runnable:
+        wanted[item_id].add(variant_id)
+    return [
+        Sample(float(all(heard[variant] for variant in wanted[item_id])), item_id, repeat)
+        for item_id, repeats in right.items()
+        if len(wanted[item_id]) > 1
+        for repeat, heard in repeats.items()
+        if wanted[item_id] <= heard.keys()
+    ]
+
+
+def both_right_items(bank: Bank, runnable: Iterable[tuple[str, str]]) -> int:
+    """How many items `both_right` is about: at least two runnable variants whose golds differ, no control, not held."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for item_id, variant_id in runnable:
+        wanted[item_id].add(variant_id)
+    found = 0
+    for item_id, variants in wanted.items():
+        item = bank.item(item_id)
+        annotation = bank.annotation(item)
+        held = bool(item.held) or bool(annotation and annotation.held)
+        found += not item.is_control and not held and _golds_differ(item, variants)
+    return found
+
+
 def _cue_bearing_audio(cells: Iterable[ScoredCell]) -> Iterator[ScoredCell]:
     return (cell for cell in cells if cell.condition is Condition.AUDIO and cell.headline and not cell.neutral)
 
