@@ -7,6 +7,7 @@ from typing import Any
 
 from rig.report.harm_json import audit_json, harm_json, harm_report_json, hearing_json, hearing_report_json
 from rig.report.model import Agreement, LatencySummary, PacingSummary, Report, SecondTurns, TargetReport, Tested
+from rig.report.null_json import disagreements_json, null_tests_json, repeats_json, robustness_json
 from rig.report.plots import latency_against_credit
 from rig.stats.bootstrap import Estimate
 
@@ -20,6 +21,8 @@ def report_json(report: Report) -> dict[str, Any]:
         "runs": list(report.runs),
         "bank": report.bank,
         "null": report.null,
+        "nulls": list(report.nulls),
+        "verdicts": disagreements_json(report.disagreements),
         "targets": {target.name: _target(target) | _harm_and_hearing(report, target.name) for target in report.targets},
         "families": {
             family.name: {"tested": list(family.tested), "missing": list(family.missing)} for family in report.families
@@ -59,6 +62,7 @@ def _target(target: TargetReport) -> dict[str, Any]:
     if both_right is not None:
         both_right["against_null"] = tested_json(target.both_right_against_null)
         both_right["text_twin"] = _estimate(target.twin_both_right)
+        both_right["eligible_items"] = target.both_right_items
     return {
         "role": target.role,
         "adapter": target.adapter,
@@ -88,6 +92,9 @@ def _target(target: TargetReport) -> dict[str, Any]:
         "chunk_ms": target.chunk_ms,
         "pace": target.pace,
         "second_turn": _second_turns(target.second_turn),
+        "null_tests": null_tests_json(target.null_tests, _estimate, tested_json),
+        "robustness": robustness_json(target.robustness, tested_json),
+        "repeats": repeats_json(target.repeats, _estimate),
     }
 
 

@@ -11,6 +11,7 @@ from rig.report.hearing_tables import hearing_tables
 from rig.report.latency_tables import latency_tables
 from rig.report.layout import ABSENT, Table, mean, number, p_value, plain, table
 from rig.report.model import PROBE_READINGS, Report, TargetReport, Tested
+from rig.report.null_tables import null_tables, repeat_tables
 
 _ENDINGS = {
     Ending.CALLED: "called",
@@ -34,6 +35,8 @@ def tables(report: Report, *, full: bool = True) -> list[Table]:
         _probe(report),
         _cue_kinds(report),
         _endings(report),
+        *(null_tables(report) if full else ()),
+        *repeat_tables(report),
         *(harm_tables(report.harm, report.audit) if full and report.harm else ()),
         *(hearing_tables(report.hearing) if full and report.hearing else ()),
         *latency_tables(report),
@@ -79,7 +82,7 @@ def _credit(report: Report) -> Table:
         ("target", "role", "cue-bearing", "neutral", "both right"),
         rows,
         "Action score of the first turn on audio cells, more than one call earns 0; mean [95 % interval] n cells. "
-        "Both right: strict pass on every variant of an item" + _self_check(report) + ". "
+        "Both right: strict pass on every variant of an item" + _eligible(report) + _self_check(report) + ". "
         "Intervals: item-clustered bootstrap unless a method is named. Invariant controls are left out.",
     )
 
@@ -102,6 +105,11 @@ def _second_turns(report: Report) -> Table:
         "Cells whose first call asked the caller something that the item scripts an answer to. Credit of what the "
         "agent did then, by the second turn's own gold, on audio cells; in no other measure.",
     )
+
+
+def _eligible(report: Report) -> str:
+    items = max((target.both_right_items for target in report.targets), default=0)
+    return f", of the {items} with two or more variants run and golds that differ" if items else ""
 
 
 def _self_check(report: Report) -> str:
