@@ -37,3 +37,25 @@ def test_nothing_listening_is_tried_again_and_then_stops_the_target(rig: Any) ->
     done = rig.run(rig.config("ws://127.0.0.1:1/v1/realtime", preflight=True, limits={"attempts": 2}))
     assert [c.ending for c in done.captures] == [Ending.INFRASTRUCTURE_ERROR] * 2
     assert done.result.outcomes["agent"].stopped is not None
+
+
+def test_a_used_up_key_is_followed_by_the_next_of_the_pool(rig: Any, serve: Any, ga: Any) -> None:
+    quota = '{"error": {"code": "insufficient_quota", "message": "used up"}}'
+    server = serve([("refuse", 429, quota)], [*ga.COMMITTED, *ga.called()])
+    config = rig.config(server.ws_url, target={"api_key_envs": ["FIRST_KEY", "SECOND_KEY"]})
+    keys = {"FIRST_KEY": "first-TESTKEY-not-real", "SECOND_KEY": "second-TESTKEY-not-real"}
+    done = rig.run(config, environ=keys)
+    assert [c.ending for c in done.captures] == [Ending.INFRASTRUCTURE_ERROR, Ending.CALLED]
+    assert done.captures[0].error.kind == "quota"
+    sent = [connection.headers["Authorization"] for connection in server.connections]
+    assert sent == [f"Bearer {key}" for key in keys.values()]
+    assert done.result.complete
+
+
+def test_a_used_up_last_key_stops_the_target(rig: Any, serve: Any) -> None:
+    server = serve([("refuse", 429, '{"error": {"code": "insufficient_quota", "message": "used up"}}')])
+    done = rig.run(
+        rig.config(server.ws_url, target={"api_key_env": "ONLY_KEY"}), environ={"ONLY_KEY": "TESTKEY-not-real"}
+    )
+    assert done.result.outcomes["agent"].stopped.kind == "quota"
+    assert len(server.connections) == 1
