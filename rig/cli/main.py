@@ -71,7 +71,8 @@ def run(
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
     null: Annotated[
-        list[str] | None, typer.Option("--null", help="Words-only target to compare with; default: by role.")
+        list[str] | None,
+        typer.Option("--null", help="Words-only target, repeatable, the main one first; default: by role."),
     ] = None,
     bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
     as_json: AsJson = False,
@@ -80,18 +81,25 @@ def report(
         Path | None, typer.Option("--html", help="Write one self-contained HTML file here (extra: report).")
     ] = None,
     audio: Annotated[bool, typer.Option("--audio/--no-audio", help="Embed clips and replies in the HTML file.")] = True,
-    full: Annotated[bool, typer.Option("--full", help="Also harm, and hearing against deciding.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also null tests in full, harm, and hearing against deciding.")
+    ] = False,
+    floors: Annotated[
+        bool, typer.Option("--floors", help="Also degenerate agents on the same clips, and what they meet or beat.")
+    ] = False,
 ) -> None:
     """Print the tables of one or more runs.
 
-    Credit, null gain, probe, endings, latency, pacing; with --full also harm and hearing against deciding. Markdown
-    and HTML hold all of them; HTML adds plots and every cell.
+    Credit, null gain, probe, endings, latency, pacing; with --full also robustness, harm, and hearing against
+    deciding. Markdown and HTML hold all of them; HTML adds plots and every cell.
 
     Example: rig report runs/first --json
     """
     from rig.cli.report_command import print_report
 
-    print_report(runs, null or [], bank, as_json=as_json, markdown=markdown, html=html, audio=audio, full=full)
+    print_report(
+        runs, null or [], bank, as_json=as_json, markdown=markdown, html=html, audio=audio, full=full, floors=floors
+    )
 
 
 @app.command()
@@ -156,6 +164,23 @@ def check(
     from rig.cli.check_command import check_run
 
     raise typer.Exit(check_run(run, config, baseline, bank, junit=junit, summary=summary, as_json=as_json))
+
+
+@app.command("floors")
+def floors_(
+    bank: Annotated[str, typer.Argument(help="A bank folder, or the name of a packaged bank.")] = "demo",
+    as_json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Show what degenerate agents score on a bank.
+
+    Always the same tool, always a hand-over, never a call, at random and the like; needs no audio and no run.
+
+    Example: rig floors my-bank/
+    """
+    from rig.cli.floors_command import print_floors
+
+    print_floors(bank, as_json=as_json, markdown=markdown)
 
 
 @app.command("import")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.console import Console
 from rig.bank.loader import load_bank
 from rig.report.as_json import report_json
 from rig.report.build import build_report
+from rig.report.floors import floors_beside
 from rig.report.html.page import write_html
 from rig.report.markdown import render_markdown
 from rig.report.terminal import print_report as print_tables
@@ -29,14 +31,19 @@ def print_report(
     html: Path | None = None,
     audio: bool = True,
     full: bool = False,
+    floors: bool = False,
 ) -> None:
     """Print the tables of one or more runs on standard output, or write them as a page to `html`.
+
+    `floors` adds degenerate agents on the same clips, and marks what they meet.
 
     Raises:
         ReportError, RunFolderError, BankError, BankMismatchError: one line each, for the user.
     """
     own_bank = load_bank(str(bank)) if bank is not None else None
     report = build_report(runs, own_bank, nulls)
+    if floors:
+        report = replace(report, floors=floors_beside(report, runs, own_bank))
     if html is not None:
         write_html(html, report, runs, own_bank, audio=audio)
         print(f"rig: written to {html} ({html.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)

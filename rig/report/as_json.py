@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rig.report.floor_tables import floors_json
 from rig.report.harm_json import audit_json, harm_json, harm_report_json, hearing_json, hearing_report_json
 from rig.report.model import Agreement, LatencySummary, PacingSummary, Report, SecondTurns, TargetReport, Tested
 from rig.report.null_json import disagreements_json, null_tests_json, repeats_json, robustness_json
@@ -46,6 +47,7 @@ def report_json(report: Report) -> dict[str, Any]:
         ],
         "harm": harm_report_json(report.harm, _estimate, tested_json) if report.harm else None,
         "hearing": hearing_report_json(report.hearing, _estimate) if report.hearing else None,
+        "floors": floors_json(report.floors) if report.floors else None,
         "audit": audit_json(report.audit) if report.audit else None,
     }
 

@@ -20,7 +20,7 @@ from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Teste
 from rig.report.null_tests import null_test_company
 from rig.report.repeats import repeats
 from rig.report.robustness import robustness
-from rig.report.runs import ReportError, TargetRun, bank_of, load_run, targets_of
+from rig.report.runs import LoadedRun, ReportError, TargetRun, bank_of, load_run, targets_of
 from rig.report.second_turns import second_turns
 from rig.report.timing import ORIGINS, latency_summaries, pacing_summary, part_summaries
 from rig.scoring.cells import WORDS_ONLY, ScoredCell, score_captures
@@ -54,7 +54,13 @@ def build_report(
     """
     if not runs:
         raise ReportError("no run given: name one or more run folders")
-    loaded = [load_run(path) for path in runs]
+    return report_on([load_run(path) for path in runs], bank, nulls, leading)
+
+
+def report_on(
+    loaded: Sequence[LoadedRun], bank: Bank | None = None, nulls: Sequence[str] = (), leading: int = DEFAULT_LEADING
+) -> Report:
+    """As `build_report`, on runs that were read already."""
     bank, changed = bank_of(loaded, bank)
     targets, mixed = targets_of(loaded)
     roles = {target.name: target.role for target in targets}

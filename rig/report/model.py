@@ -14,6 +14,7 @@ from rig.bank.models import CueKind
 from rig.stats.bootstrap import Estimate
 
 if TYPE_CHECKING:
+    from rig.report.floors import FloorReport
     from rig.report.harm_model import Audit, HarmReport
     from rig.report.hearing_model import HearingReport
     from rig.report.null_model import Disagreements, NullTests, Repeats, Robustness
@@ -197,6 +198,8 @@ class Report:
     """All words-only targets that the null tests use."""
     disagreements: Disagreements | None = None
     """None without a verdict of the null test."""
+    floors: FloorReport | None = None
+    """Degenerate agents on the same clips, where asked for."""
     audit: Audit | None = None
     """A person's check of classified outcomes, where one was given."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from captures.capture import Ending
 from rig.bank.models import CueKind
+from rig.report.floor_tables import floor_tables
 from rig.report.harm_tables import harm_tables
 from rig.report.hearing_tables import hearing_tables
 from rig.report.latency_tables import latency_tables
@@ -43,6 +44,7 @@ def tables(report: Report, *, full: bool = True) -> list[Table]:
         _pacing(report),
         _second_turns(report),
         _agreement(report),
+        *(floor_tables(report.floors) if report.floors else ()),
     ]
     return [table for table in made if table.rows]
 
