@@ -25,6 +25,8 @@ _REFUSED: Final = frozenset(
 )
 _QUOTA: Final = frozenset({"servicequotaexceeded"})
 _RATE: Final = frozenset({"throttling", "toomanyrequests"})
+_NOT_UNCHANGED: Final = frozenset({1002, 1003, 1007, 1008, 1009, 1010})
+"""Closes of the loopback stream that would come again for the same events (Bedrock's own stream has no such codes)."""
 _WORTH_A_RETRY: Final = ("rst_stream", "system instability", "tool response parsing error")
 
 
@@ -48,16 +50,20 @@ def fault_of_name(name: str, text: str, *, begun: bool) -> Refused | Failed:
 def fault_of_connect(error: TransportError) -> Refused | Failed:
     """What a stream that never opened means."""
     status = error.status
+    told = brief(f"{error} {error.body}".strip())
     if status in (401, 403):
-        return Refused(f"http_{status}", "the credentials were refused")
+        return Refused(f"http_{status}", brief(f"the credentials were refused: {told}"))
     if status == 429:
-        return Failed(FailureKind.RATE_LIMIT, f"http_{status}", brief(str(error)), error.retry_after_s)
+        kind = FailureKind.QUOTA if "quota" in error.body.lower() else FailureKind.RATE_LIMIT
+        return Failed(kind, f"http_{status}", told, error.retry_after_s)
     if status is not None and 400 <= status < 500 and status not in (408, 425):
-        return Refused(f"http_{status}", brief(f"{error} {error.body}"))
+        return Refused(f"http_{status}", told)
     return fault_of_name(error.code, str(error), begun=False)
 
 
 def fault_of_close(closed: ClosedBy) -> Failed:
     """A stream that ended before the answer did."""
     said = brief(closed.reason) or "no reason given"
+    if closed.code is not None and (closed.code in _NOT_UNCHANGED or 4000 <= closed.code <= 4999):
+        return Failed(FailureKind.PROTOCOL, f"close_{closed.code}", said)
     return Failed(FailureKind.TRANSIENT, "closed" if closed.code is None else f"close_{closed.code}", said)

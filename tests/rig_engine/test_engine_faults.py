@@ -36,14 +36,20 @@ GROUPS = (
     ("openai_realtime", "rig_socket", "chat_audio"),
     ("gemini_live", "xai_realtime", "qwen_omni_realtime"),
     ("openai_live",),
+    ("nova_sonic",),
     ("openai_realtime_beta", "azure_realtime", "azure_realtime_preview"),
     ("vercel_gateway", "qwen_audio_realtime", "stepfun_realtime"),
 )
-"""Every dialect of the emulators but Nova's, whose client brings an SDK; each group is one run."""
+"""Every dialect of the emulators; each group is one run."""
 TARGETS: Mapping[str, dict[str, Any]] = {
     "gemini_live": {"model": "gemini-3.8-live"},
     "vercel_gateway": {"model": "openai/gpt-realtime"},
     "openai_live": {"settings": {"delegate_model": "d"}, "turn_control": {"mode": "server_vad"}},
+    "nova_sonic": {
+        "model": "amazon.nova-2-sonic-v1:0",
+        "settings": {"stream": "websocket"},
+        "turn_control": {"mode": "server_vad"},
+    },
 }
 
 
@@ -100,6 +106,7 @@ class Row:
 
 
 LATE = "late-call=0.05"
+NOT_ENABLED = "close-on-connect=1008:not enabled"
 QUOTA = "http=429:insufficient_quota"
 ROWS = (
     Row("duplicate", CALLED, calls=1),
@@ -123,7 +130,7 @@ ROWS = (
     Row("close=1011:overloaded, alas", BROKEN, "transient", "overloaded, alas", (1011, "overloaded, alas"), talks=True),
     Row("close-mid-audio=1011:overloaded", BROKEN, "transient", "overloaded", (1011, "overloaded")),
     Row("close-on-connect=1011:overloaded", BROKEN, "transient", "overloaded", (1011, "overloaded")),
-    Row("close-on-connect=1008:not enabled", REFUSED, "refused", "not enabled", (1008, "not enabled")),
+    Row(NOT_ENABLED, REFUSED, "refused", "not enabled", (1008, "not enabled")),
     Row("cap=0.4 + mute", BROKEN, "transient", "maximum duration of 0.4 s"),
     Row("failed=server_error:the engine stalled", BROKEN, "transient", "the engine stalled", calls=0),
     Row("no-ack", BROKEN, "not_ready"),
@@ -138,6 +145,10 @@ EXCEPTIONS: Mapping[tuple[str, str], Row] = {
     # A call within the dialect's grace counts, and so does one before the silence that ends a turn.
     ("gemini_live", LATE): Row(LATE, CALLED, calls=1),
     ("openai_live", LATE): Row(LATE, CALLED, calls=1),
+    ("nova_sonic", LATE): Row(LATE, CALLED, calls=1),
+    # Nova confirms no settings: none can be missing, and a close before any answer is a broken turn.
+    ("nova_sonic", "no-ack"): Row("no-ack", CALLED, calls=1),
+    ("nova_sonic", NOT_ENABLED): Row(NOT_ENABLED, BROKEN, "protocol", "not enabled", (1008, "not enabled")),
     # A peer that waits for the result owes nothing after its call.
     ("gemini_live", "drop"): Row("drop", CALLED, calls=1),
     # Its handshakes are refused by status alone.
