@@ -22,6 +22,7 @@ _Z = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
 _Z_POWER = 0.8416212335729143
 """80 % quantile of the normal distribution."""
+_ROUNDING = 1e-12
 _Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -129,8 +130,11 @@ def _drawn_count(table: bytes, shape: tuple[int, int], seed: int) -> _Floats:
 
 
 def inverted_p(statistics: _Floats) -> float:
-    """Two-sided p of a mean of 0 by inverting the bootstrap, floor 1 / RESAMPLES."""
-    tail = min(float((statistics <= 0).mean()), float((statistics >= 0).mean()))
+    """Two-sided p of a mean of 0 by inverting the bootstrap, floor 1 / RESAMPLES.
+
+    A draw that differs from 0 by no more than rounding is one at 0.
+    """
+    tail = min(float((statistics <= _ROUNDING).mean()), float((statistics >= -_ROUNDING).mean()))
     return min(1.0, max(2 * tail, 1 / RESAMPLES))
 
 
@@ -161,7 +165,7 @@ def _estimate(samples: list[Sample], seed: int) -> tuple[Estimate, _Floats | Non
 
 
 def _is_constant(statistics: _Floats) -> bool:
-    return float(np.ptp(statistics)) < 1e-12
+    return float(np.ptp(statistics)) < _ROUNDING
 
 
 @lru_cache(maxsize=64)
