@@ -337,6 +337,11 @@ def test_what_cannot_be_computed_is_said_and_never_nan() -> None:
     without = reported(bank, [one for one in alike if one.target == "a"], ())
     assert without.target("a").null_tests is None
     assert report_json(without)["verdicts"] is None
+    second = [*alike, *(capture("n2", "i00", v, "go") for v in (None, "calm"))]
+    tests = report_json(reported(bank, second, ("n1", "n2")))["targets"]["a"]
+    assert list(tests["null_tests"]["against"]) == ["n1"]
+    assert tests["null_tests"]["every_null"] is None
+    assert tests["robustness"]["not_measured"]["stacked"] == "no identical cell with the null"
     apart = [one for one in alike if (one.target == "n1") is (one.item_id in ("i00", "i01"))]
     assert reported(bank, apart).target("a").null_tests is None
 
