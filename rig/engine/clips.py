@@ -10,6 +10,9 @@ from rig.audio.resample import resample
 from rig.audio.speech_end import speech_end_s
 from rig.bank.models import Bank, ClipEntry, Item
 
+DITHER_STEPS = 2
+"""A clip whose samples span no more steps of 16 bits than this holds silence, if with an offset or dither."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedClip:
@@ -78,7 +81,11 @@ def _prepared(bank: Bank, entry: ClipEntry) -> PreparedClip | str:
     try:
         clip = read_clip(path, sha256=entry.sha256)
     except InputError as error:
-        return str(error)
+        return f"clip of {name}: {error}"
+    if entry.pcm_sha256 is not None and entry.pcm_sha256.lower() != clip.pcm_sha256:
+        return f"pcm_sha256 of {name} is not that of {path}'s samples: restore the file or correct audio/manifest.yaml"
+    if int(clip.samples.max()) - int(clip.samples.min()) <= DITHER_STEPS:
+        return f"clip of {name} holds no sound: {path}: record it again or leave the variant out"
     if entry.speech_end_s is None:
         return PreparedClip(clip, *speech_end_s(clip))
     if entry.speech_end_s > clip.duration_s + 0.001:

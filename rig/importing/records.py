@@ -29,6 +29,7 @@ from rig.scoring.digest import bank_digest
 
 ADAPTER = "imported"
 MAX_FILE_BYTES = 512 * 1024 * 1024
+MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_PROBLEMS = 20
 
 _TIMES = ("latency_s", "first_tool_s", "first_audio_s", "done_s")
@@ -189,6 +190,9 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, _Row]]:
     for number, line in enumerate(lines, start=1):
         where = f"{path}, line {number}"
         if not line.strip():
+            continue
+        if len(line) > MAX_LINE_BYTES:
+            problems.append(f"{where}: longer than {MAX_LINE_BYTES} bytes: is this a file of JSON lines?")
             continue
         try:
             yield where, _Row.model_validate(json.loads(line))

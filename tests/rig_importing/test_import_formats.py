@@ -149,5 +149,7 @@ def test_an_endless_file_a_bad_name_and_a_time_that_is_no_number_are_refused(tmp
         import_records([Path("/dev/zero")], bank, "one", "contestant")
     with pytest.raises(RecordsError, match="name"):
         import_records([good], bank, "../x", "contestant")
+    with pytest.raises(RecordsError, match=r"long.jsonl, line 1: longer than"):
+        import_records([write(tmp_path / "long.jsonl", row(text="x" * 2**24))], bank, "one", "contestant")
     with pytest.raises(RecordsError, match=r"bad.jsonl, line 1.*latency_s"):
         import_records([write(tmp_path / "bad.jsonl", row(latency_s=float("nan")))], bank, "one", "contestant")
