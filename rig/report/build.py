@@ -155,13 +155,14 @@ def _target_report(
     both_right = measures.both_right(cells, bank, runnable)
     audio = [cell for cell in cells if cell.condition is Condition.AUDIO and cell.action is not None]
     probe, probe_note = _probe(target, cells)
+    streamed = any(capture.pacing is not None and capture.pacing.chunks for capture in target.captures)
     return TargetReport(
         name=target.name,
         role=target.role,
         adapter=str(target.settings.get("adapter") or (target.captures[0].adapter if target.captures else "")),
         model=str(target.settings.get("model") or ""),
-        chunk_ms=target.run.chunk_ms,
-        pace=target.run.pace,
+        chunk_ms=target.run.chunk_ms if streamed else None,
+        pace=target.run.pace if streamed else None,
         credit_cue_bearing=proportion(measures.credit(cells, neutral=False)),
         credit_neutral=proportion(measures.credit(cells, neutral=True)),
         credit_by_cue_kind={

@@ -99,6 +99,7 @@ class TargetReport:
     model: str
     chunk_ms: int | None
     pace: float | None
+    """Both None where no capture streamed audio, as in file mode; a pace of 0 was streamed at once."""
     credit_cue_bearing: Estimate | None
     credit_neutral: Estimate | None
     credit_by_cue_kind: Mapping[CueKind, Estimate]

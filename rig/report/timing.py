@@ -14,7 +14,7 @@ from rig.report.model import LatencySummary, PacingSummary
 from rig.stats.bootstrap import Sample
 from rig.stats.median import median_interval
 
-SMALLEST_N = {0.50: 1, 0.90: 1, 0.95: 20, 0.99: 100}
+SMALLEST_N = {0.50: 1, 0.90: 10, 0.95: 20, 0.99: 100}
 """Quantile → fewest values it is given for."""
 
 ORIGINS = {name: origin.replace("_", " ") for name, (origin, _) in SPANS.items()}
