@@ -164,7 +164,9 @@ def _target(name: str, label: str, run: LoadedRun) -> tuple[TargetRun, int]:
         original=name,
         settings=settings if isinstance(settings, Mapping) else {},
         run=run,
-        captures=tuple(capture.model_copy(update={"target": label}) for capture in cells.values()),
+        captures=tuple(
+            capture if name == label else capture.model_copy(update={"target": label}) for capture in cells.values()
+        ),
         attempts=len(own),
         retried=sum(attempts[capture.identity] > 1 for capture in cells.values()),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from rig.scoring.match import fold
@@ -64,8 +65,8 @@ def lenient_option(answer: str, options: Sequence[str]) -> str | None:
     """
     left = f" {fold(answer)} "
     found = []
-    for option in sorted(options, key=lambda option: len(fold(option)), reverse=True):
-        phrase = fold(option)
+    for option in sorted(options, key=lambda option: len(_folded(option)), reverse=True):
+        phrase = _folded(option)
         if not phrase:
             continue
         # Consecutive phrases share one space, so it is looked at, not consumed.
@@ -74,6 +75,12 @@ def lenient_option(answer: str, options: Sequence[str]) -> str | None:
             found.append(option)
             left = rest
     return found[0] if len(found) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def _folded(option: str) -> str:
+    """Options come from the bank and return in every answer; answers are not kept."""
+    return fold(option)
 
 
 def _trimmed(text: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
+from rig.bank.models import Severity
 from rig.scoring.harm import OUTCOME_WEIGHTS, TIERS, HarmCell, Outcome, Response, Situation, is_flat, risk_weight
 from rig.stats.bootstrap import Estimate, Sample
 from rig.stats.joint import Joint, Row, Statistic
@@ -68,15 +70,9 @@ def risk_per_100(cells: Sequence[HarmCell]) -> dict[tuple[str, str], Estimate | 
     for known in (True, False):
         # Cells of unknown severity enter the flat weightings alone, so those have rows of their own.
         taken = [one for one in cells if one.severity is not None] if known else cells
-        schemes = [scheme for scheme in weightings() if is_flat(scheme[0]) is not known]
+        schemes = tuple(scheme for scheme in weightings() if is_flat(scheme[0]) is not known)
         drawn = Joint(
-            Row(
-                one.cell.item_id,
-                one.cell.repeat,
-                {"/".join(scheme): risk_weight(one.severity, one.outcome, *scheme) for scheme in schemes}
-                | {"cells": 1.0},
-            )
-            for one in taken
+            Row(one.cell.item_id, one.cell.repeat, _weights(one.severity, one.outcome, schemes)) for one in taken
         )
         for scheme in schemes:
             found[scheme] = drawn.estimate(_per_100("/".join(scheme)), "cells")
@@ -97,6 +93,12 @@ def balanced_credit(cells: Iterable[HarmCell]) -> Estimate | None:
     return Joint(rows).estimate(
         lambda sums: (sums.mean("cue_credit", "cue_cells") + sums.mean("clean_credit", "clean_cells")) / 2, "cells"
     )
+
+
+@cache
+def _weights(severity: Severity | None, outcome: Outcome, schemes: tuple[tuple[str, str], ...]) -> dict[str, float]:
+    """Scheme → the weight of one cell, and the cell itself."""
+    return {"/".join(scheme): risk_weight(severity, outcome, *scheme) for scheme in schemes} | {"cells": 1.0}
 
 
 def _per_100(column: str) -> Statistic:

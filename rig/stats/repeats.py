@@ -78,13 +78,15 @@ class Reliability:
         by_item, _ = resample_weights(len(items), 1, self._seed)
         weights = by_item[:, [places[self._cells[index].item] for index in taken]]
         statistics = (weights * drawn).sum(axis=1) / weights.sum(axis=1)
-        if float(np.ptp(statistics)) < 1e-12:
-            if mean in (0.0, 1.0):
-                lo, hi = wilson(round(mean) * len(items), len(items))
-                return Estimate(mean, lo, hi, n, len(items), f"Wilson on {len(items)} items")
-            return Estimate(mean, None, None, n, len(items), "no interval: all items have the same mean")
         lo, hi = np.quantile(statistics, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) + (mean - statistics.mean())
-        return Estimate(mean, max(0.0, float(lo)), min(1.0, float(hi)), n, len(items), _METHOD)
+        # Moved as a whole, a skewed distribution may come to lie beside the figure, or beyond what is possible.
+        low, high = min(mean, max(0.0, float(lo))), max(mean, min(1.0, float(hi)))
+        if high - low < 1e-12:
+            if mean in (0.0, 1.0):
+                low, high = wilson(round(mean) * len(items), len(items))
+                return Estimate(mean, low, high, n, len(items), f"Wilson on {len(items)} items")
+            return Estimate(mean, None, None, n, len(items), "no interval: all items have the same mean")
+        return Estimate(mean, low, high, n, len(items), _METHOD)
 
     def _shaped(self, index: int, drawn: _Whole | None = None) -> tuple[_Whole, _Whole]:
         cell = self._cells[index]
