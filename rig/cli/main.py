@@ -20,13 +20,24 @@ app = typer.Typer(
 bank_app = typer.Typer(help="Look at and check banks of items.", no_args_is_help=True)
 app.add_typer(bank_app, name="bank")
 
+
+def _one_format(context: typer.Context, wanted: bool) -> bool:
+    """Refuses the second of `--json` and `--markdown`, in whatever order they are given."""
+    if wanted and (context.params.get("as_json") or context.params.get("markdown")):
+        raise typer.BadParameter("--json and --markdown are two formats; give one of them")
+    return wanted
+
+
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Run folder; an existing one is resumed. Default: runs/<id>.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="List cells, minutes of audio and of wall time; connect to nothing.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on standard output.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", callback=_one_format, help="Print machine-readable JSON on standard output.")
+]
+AsMarkdown = Annotated[bool, typer.Option("--markdown", callback=_one_format, help="Print Markdown.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every attempt to standard error.")]
 
 
@@ -76,7 +87,7 @@ def report(
     ] = None,
     bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    markdown: AsMarkdown = False,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write one self-contained HTML file here (extra: report).")
     ] = None,
@@ -111,7 +122,7 @@ def compare(
     ] = None,
     bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    markdown: AsMarkdown = False,
 ) -> None:
     """Compare two runs, cell by cell.
 
@@ -132,7 +143,7 @@ def leaderboard(
     ] = None,
     bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    markdown: AsMarkdown = False,
 ) -> None:
     """Rank the targets of many runs in one table.
 
@@ -170,7 +181,7 @@ def check(
 def floors_(
     bank: Annotated[str, typer.Argument(help="A bank folder, or the name of a packaged bank.")] = "demo",
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    markdown: AsMarkdown = False,
 ) -> None:
     """Show what degenerate agents score on a bank.
 

@@ -130,6 +130,24 @@ class TestOtherCommands:
     def test_report_of_no_run(self, cli: Any) -> None:
         assert cli.one_line("report", "nowhere") == "rig: nowhere: no run here (run.json is missing)"
 
+    @pytest.mark.parametrize("command", [("report", "run"), ("compare", "a", "b"), ("leaderboard", "a"), ("floors",)])
+    def test_two_formats_at_once(self, cli: Any, command: tuple[str, ...]) -> None:
+        for formats in (("--json", "--markdown"), ("--markdown", "--json")):
+            done = cli(*command, *formats)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert "--json and --markdown are two formats; give one of them" in done.stderr
+
+    def test_a_report_of_what_is_no_folder(self, cli: Any) -> None:
+        assert cli.one_line("report", "/dev/null") == "rig: /dev/null: no run here (run.json is missing)"
+
+    def test_import_into_what_is_no_folder(self, cli: Any, banks: Any) -> None:
+        bank = banks.write_bank(cli.folder / "bank")
+        record = {"item": "booking", "variant": "clear", "cond": "audio", "calls": [], "text": ""}
+        (cli.folder / "records.jsonl").write_text(json.dumps(record) + "\n")
+        for out in ("records.jsonl", "records.jsonl/run"):
+            line = cli.one_line("import", "records.jsonl", "--bank", bank, "--name", "x", "--out", out)
+            assert line.startswith(f"rig: {out}: cannot be made a run folder (")
+
     def test_import_of_what_is_no_record(self, cli: Any) -> None:
         (cli.folder / "records.jsonl").write_text('{"item": "booking"}\n[1]\nnot json\n')
         done = cli("import", "records.jsonl", "--bank", "demo", "--name", "x", "--out", "run")
