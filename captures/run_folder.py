@@ -149,10 +149,6 @@ class RunFolder:
                 found.setdefault(capture.identity, capture)
         return found
 
-    def finished_identities(self) -> frozenset[str]:
-        """Cells that need no further attempt. Raises `DamagedRunError`."""
-        return frozenset(self.finished())
-
     def attempts(self, identity: str) -> list[Capture]:
         """All attempts at one cell, in the order they were written. Raises `DamagedRunError`."""
         return [capture for capture in self.read_captures() if capture.identity == identity]

@@ -142,18 +142,6 @@ class Scrubber:
                     yield start, start + length
 
 
-def safe_url(url: str) -> str:
-    """Scheme, host, port and path of `url`: no user, password, query or fragment. Unreadable URLs are masked whole."""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        return MASK
-    host = parts.hostname or ""
-    host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}{port}{parts.path}"
-
-
 def is_secret(name: str, value: str) -> bool:
     """True for a field (query parameter, header) to be treated as a secret: by its name, or because it is long.
 

@@ -65,8 +65,6 @@ class FaultCodes:
         return any(word in text.lower() for word in self.quota_words)
 
 
-OPENAI_FAULTS: Final = FaultCodes()
-
 _RETRY_AFTER = re.compile(r"try again in ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s)\b")
 _FAULT_CLOSES: Final = frozenset({1002, 1003, 1007, 1008, 1009, 1010})
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from captures.capture import Capture, Condition, Ending
 from captures.playback import AUDIBLE_VERSION
 from rig.bank.models import Bank, CueKind
@@ -61,6 +63,12 @@ def report_on(
     loaded: Sequence[LoadedRun], bank: Bank | None = None, nulls: Sequence[str] = (), leading: int = DEFAULT_LEADING
 ) -> Report:
     """As `build_report`, on runs that were read already."""
+    # The bootstrap's products are narrow: more threads wait for one another, and cost whoever else is at work.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _report_on(loaded, bank, nulls, leading)
+
+
+def _report_on(loaded: Sequence[LoadedRun], bank: Bank | None, nulls: Sequence[str], leading: int) -> Report:
     bank, changed = bank_of(loaded, bank)
     targets, mixed = targets_of(loaded)
     roles = {target.name: target.role for target in targets}

@@ -96,7 +96,7 @@ def test_b25_c_damage_in_the_middle_stops_and_overwrites_nothing(
     first, third = _lines(make_capture, "i01", "i03")
     content = first + b"\n" + bad + b"\n" + third + b'\n{"torn'
     folder.captures_path.write_bytes(content)
-    for attempt in (folder.read_captures, folder.finished_identities, folder.mend):
+    for attempt in (folder.read_captures, folder.finished, folder.mend):
         with pytest.raises(DamagedRunError, match=r"captures\.jsonl, line 2: "):
             attempt()
     assert folder.captures_path.read_bytes() == content
@@ -121,7 +121,7 @@ def test_b25_d_empty_or_missing_file(folder: RunFolder) -> None:
     folder.captures_path.touch()
     assert folder.read_captures() == []
     assert folder.mend() == []
-    assert folder.finished_identities() == frozenset()
+    assert folder.finished() == {}
 
 
 def test_cells_and_attempts(folder: RunFolder, make_capture: MakeCapture) -> None:
@@ -133,7 +133,7 @@ def test_cells_and_attempts(folder: RunFolder, make_capture: MakeCapture) -> Non
         make_capture("c", finished=False),
     ]
     folder.captures_path.write_text("".join(capture.model_dump_json() + "\n" for capture in captures))
-    assert folder.finished_identities() == {"a", "b"}
+    assert folder.finished().keys() == {"a", "b"}
     assert folder.finished()["a"].reply_text == "first"
     assert [capture.attempt for capture in folder.attempts("a")] == [1, 2, 3]
     assert folder.read_captures() == captures

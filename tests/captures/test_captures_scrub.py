@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captures.scrub import MASK, PART, Scrubber, safe_url, secrets_in_url
+from captures.scrub import MASK, PART, Scrubber, secrets_in_url
 
 Leaks = Callable[[bytes], list[str]]
 
@@ -118,12 +118,6 @@ def test_ordinary_messages_stay(scrubber: Scrubber) -> None:
 def test_what_an_agent_said_is_masked_by_value_only(scrubber: Scrubber, key: str) -> None:
     said = {"url": "https://shop/?token=abc", "note": ["Bearer abcdefgh", key], key: 3}
     assert scrubber.mask_values(said) == {"url": "https://shop/?token=abc", "note": ["Bearer abcdefgh", MASK], MASK: 3}
-
-
-def test_safe_url(key: str) -> None:
-    assert safe_url(f"wss://user:{key}@host.example:8443/v1/live?key={key}#x") == "wss://host.example:8443/v1/live"
-    assert safe_url("ws://[::1]:80/a") == "ws://[::1]:80/a"
-    assert safe_url("ws://host:notaport/") == MASK
 
 
 def test_secrets_in_url(key: str) -> None:

@@ -126,7 +126,7 @@ def test_b25_resuming_after_a_torn_line(folder: RunFolder, make_capture: MakeCap
     write_all(folder, [AttemptRecord(make_capture(name), FRAMES) for name in ("i01", "i02", "i03")])
     with folder.captures_path.open("ab") as file:
         file.write(b'{"identity":"i04","sco')
-    left = [name for name in ("i01", "i02", "i03", "i04", "i05", "i06") if name not in folder.finished_identities()]
+    left = [name for name in ("i01", "i02", "i03", "i04", "i05", "i06") if name not in folder.finished()]
     (note,) = write_all(folder, [AttemptRecord(make_capture(name), FRAMES) for name in left])
     assert "line 4" in note
     assert [capture.identity for capture in folder.read_captures()] == ["i01", "i02", "i03", "i04", "i05", "i06"]
@@ -240,7 +240,7 @@ from captures.writer import AttemptRecord, CaptureWriter, WriterError
 
 path, limit, size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 folder = RunFolder.open(path)
-done = folder.finished_identities()
+done = folder.finished()
 
 async def main():
     on_written = lambda capture: print(capture.identity, flush=True)
@@ -306,7 +306,7 @@ def test_full_disk_stops_the_run_and_leaves_whole_lines(folder: RunFolder, limit
     assert len(folder.read_captures()) == len(content.splitlines()) >= written
     with _child(folder, 0, size, 50) as child:
         child.communicate()
-    assert len(folder.finished_identities()) == 50
+    assert len(folder.finished()) == 50
 
 
 def test_a_folder_that_cannot_be_written(folder: RunFolder) -> None:
