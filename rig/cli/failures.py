@@ -10,6 +10,7 @@ from rig.agents.children import ChildError
 from rig.agents.emulator import EmulatorError
 from rig.bank.loader import BankError
 from rig.checks.limits import LimitsError
+from rig.cli.calibrate_command import CalibrationError
 from rig.cli.secrets_seen import seen
 from rig.config import ConfigError
 from rig.importing.records import RecordsError
@@ -19,6 +20,7 @@ from rig.scoring.cells import BankMismatchError
 _PLAIN = (
     BankError,
     BankMismatchError,
+    CalibrationError,
     ChildError,
     ConfigError,
     EmulatorError,

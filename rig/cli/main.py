@@ -216,6 +216,29 @@ def import_(
 
 
 @app.command()
+def calibrate(
+    sessions: Annotated[str, typer.Option("--sessions", help="Sessions at once, one level after the other.")] = (
+        "1,50,100,200"
+    ),
+    turns: Annotated[int, typer.Option("--turns", min=1, max=100_000, help="Turns per level, at least.")] = 120,
+    save: Annotated[
+        bool, typer.Option("--save/--no-save", help="Keep it: runs and reports carry the last one.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the error of the rig's own time marks.
+
+    Plays turns with a peer on this machine that stamps each frame as it sends it. Takes about three minutes; keep the
+    machine otherwise idle. Exit code 1: worse than promised (docs/latency.md).
+
+    Example: rig calibrate --sessions 1,100
+    """
+    from rig.cli.calibrate_command import run_calibration
+
+    raise typer.Exit(run_calibration(sessions, turns, save=save, as_json=as_json))
+
+
+@app.command()
 def emulate(
     dialect: Annotated[str, typer.Argument(help="An adapter's name, e.g. openai-realtime.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",

@@ -20,6 +20,7 @@ from captures.run_folder import RunFolder, RunFolderError
 from captures.scrub import Scrubber
 from captures.writer import CaptureWriter
 from rig.agents.fleet import fleet
+from rig.calibration.record import last
 from rig.engine.attempt import Attempts
 from rig.engine.costs import Spending
 from rig.engine.keys import KeyPool, RequestRate
@@ -170,6 +171,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
     for cell in prepared.plan.cells:
         planned[cell.target][cell.condition] = planned[cell.target].get(cell.condition, 0) + 1
     config = prepared.resolved.config
+    calibration = last()
     return {
         "format": RUN_FORMAT,
         "rig_version": _version("voice-agent-rig"),
@@ -220,6 +222,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
         ],
         "input_errors": list(prepared.input_errors),
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in _VERSIONS_OF},
+        "calibration": None if calibration is None else calibration.model_dump(mode="json"),
         "host": {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()},
     }
 

@@ -1,0 +1,1 @@
+"""How far our own marks are from the truth: measured against a peer that says when it sent what."""
