@@ -64,7 +64,7 @@ def likelihoods(samples: Samples) -> npt.NDArray[np.float32]:
     found = np.zeros(windows, np.float32)
     for window in range(windows):
         piece = samples[window * width : (window + 1) * width].astype(np.float32) / 32_768
-        found[window] = detector.process(memoryview(piece))
+        found[window] = detector.process(piece.tobytes())
     return found
 
 

@@ -8,10 +8,12 @@ from captures.scrub import Scrubber
 from captures.writer import WriterError
 from rig.agents.children import ChildError
 from rig.agents.emulator import EmulatorError
+from rig.audio.reader import InputError
 from rig.bank.loader import BankError
 from rig.checks.limits import LimitsError
 from rig.cli.calibrate_command import CalibrationError
 from rig.cli.secrets_seen import seen
+from rig.cli.timing_command import TimingError
 from rig.config import ConfigError
 from rig.importing.records import RecordsError
 from rig.report.runs import ReportError
@@ -25,10 +27,12 @@ _PLAIN = (
     ConfigError,
     EmulatorError,
     FolderLockedError,
+    InputError,
     LimitsError,
     RecordsError,
     ReportError,
     RunFolderError,
+    TimingError,
     WriterError,
 )
 

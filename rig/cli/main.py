@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -236,6 +236,35 @@ def calibrate(
     from rig.cli.calibrate_command import run_calibration
 
     raise typer.Exit(run_calibration(sessions, turns, save=save, as_json=as_json))
+
+
+@app.command()
+def timing(
+    files: Annotated[list[Path], typer.Argument(help="Two-channel recordings (WAV, FLAC).", show_default=False)],
+    caller: Annotated[str, typer.Option("--caller", help="The caller's channel: left or right.")] = "left",
+    transcript: Annotated[
+        Path | None,
+        typer.Option("--transcript", help='JSON list of {"side": "caller"|"agent", "word", "start_s", "end_s"}.'),
+    ] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write one row per reply here.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the call here: .svg, .png or .pdf (extra: report).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the timing of calls recorded elsewhere.
+
+    Response latency, interruptions, turn taking, pauses, dead air, pitch and level, from recordings with caller and
+    agent on channels of their own. Exit code 2: a recording could not be measured.
+
+    Example: rig timing call.wav --picture call.svg
+    """
+    if caller not in ("left", "right"):
+        raise typer.BadParameter("--caller is left or right")
+    from rig.cli.timing_command import print_timing
+
+    side: Literal["left", "right"] = "left" if caller == "left" else "right"
+    raise typer.Exit(print_timing(files, side, transcript, csv, picture, as_json=as_json))
 
 
 @app.command()
