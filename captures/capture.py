@@ -133,6 +133,10 @@ class ReplyAudio(_Record):
     """From the start of playback to the first audible sample; None when nothing was audible."""
     stray_bytes: int = 0
     """Bytes left over at the end that make no whole sample."""
+    gaps: int | None = None
+    """How often playback would have run dry before the end; None in captures from before this was measured."""
+    gaps_s: float | None = None
+    """Seconds of those gaps together."""
     file: str | None = None
     """Path inside the run folder."""
 

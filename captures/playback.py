@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,10 @@ class Playback:
     """Length of all audio received, gaps not counted."""
     stray_bytes: int
     """Bytes at the end that make no whole sample."""
+    gaps: int = 0
+    """How often playback ran dry before the last piece: the next one came after all before it had been heard."""
+    gaps_s: float = 0.0
+    """Seconds of all gaps together."""
 
     @property
     def leading_silence_s(self) -> float | None:
@@ -70,7 +75,17 @@ def play(pieces: Iterable[tuple[int, bytes]], rate_hz: int) -> Playback:
         last_audible_ns=None if last is None else start_ns + _ns(last, rate_hz),
         received_s=sum(len(samples) for _, samples in runs) / rate_hz,
         stray_bytes=stray,
+        gaps=len(runs) - 1,
+        gaps_s=sum(
+            (after - before - _ns(len(samples), rate_hz)) / 1e9 for (before, samples), (after, _) in pairwise(runs)
+        ),
     )
+
+
+def laid_out(pieces: Iterable[tuple[int, bytes]], rate_hz: int) -> tuple[int, _Samples] | None:
+    """The reply as it would be heard: start of playback in ns, and its samples, gaps filled with zeros."""
+    runs, _ = _laid_out(pieces, rate_hz)
+    return (runs[0][0], _timeline(runs, rate_hz)) if runs else None
 
 
 def first_audible(pieces: Iterable[tuple[int, bytes]], rate_hz: int) -> int | None:

@@ -16,6 +16,7 @@ from rig.cli.secrets_seen import seen
 from rig.cli.timing_command import TimingError
 from rig.config import ConfigError
 from rig.importing.records import RecordsError
+from rig.replay.source import ReplayError
 from rig.report.runs import ReportError
 from rig.scoring.cells import BankMismatchError
 
@@ -30,6 +31,7 @@ _PLAIN = (
     InputError,
     LimitsError,
     RecordsError,
+    ReplayError,
     ReportError,
     RunFolderError,
     TimingError,

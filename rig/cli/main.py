@@ -268,6 +268,33 @@ def timing(
 
 
 @app.command()
+def timeline(
+    run: Annotated[Path | None, typer.Argument(help="Run folder.", show_default=False)] = None,
+    target: Annotated[str, typer.Option("--target", help="Only targets of this name, * for any.")] = "*",
+    cell: Annotated[str, typer.Option("--cell", help="Only these calls, as item/variant, * for any.")] = "*",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder; default: RUN/timelines.")] = None,
+    self_check: Annotated[
+        bool, typer.Option("--self-check", help="Instead: play a call of tones, find them again, tell the distance.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write calls as stereo files: left the caller as sent, right the agent as it would have been heard.
+
+    FLAC, sample by sample on the clock of the capture's marks, which stand beside it as JSON. Made from stored
+    frames; may be deleted. Exit code 2: a call could not be laid out; 1: the self-check is over 1 ms off.
+
+    Example: rig timeline runs/first --cell 'demo-banking-01/*'
+    """
+    from rig.cli.timeline_command import check_alignment, write_timelines
+
+    if self_check:
+        raise typer.Exit(check_alignment(out))
+    if run is None:
+        raise typer.BadParameter("give a RUN folder, or --self-check")
+    raise typer.Exit(write_timelines(run, target, cell, out or run / "timelines", as_json=as_json))
+
+
+@app.command()
 def emulate(
     dialect: Annotated[str, typer.Argument(help="An adapter's name, e.g. openai-realtime.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",

@@ -27,6 +27,8 @@ def reply_audio(record: TurnRecord, playback: Playback | None) -> ReplyAudio | N
         received_s=playback.received_s,
         leading_silence_s=playback.leading_silence_s,
         stray_bytes=playback.stray_bytes,
+        gaps=playback.gaps,
+        gaps_s=playback.gaps_s,
     )
 
 
