@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 import anyio
 
 from adapters.dialect import ClientDialect, EncodedClip, Setup
-from captures.capture import Mark
+from captures.capture import Mark, NetworkTimes
 from captures.clock import Clock
 from captures.events import Event, Failed, FailureKind, Refused, SessionReady, TimedEvent
 from captures.frames import ClosedBy, Direction, InFrame, LoggedFrame, OutFrame
-from transports.transport import ReportsFailures, Transport, TransportError
+from transports.transport import MeasuresNetwork, ReportsFailures, Transport, TransportError
 
 
 class SessionError(Exception):
@@ -132,6 +132,15 @@ class Session:
         self._transport.write(frame)
         self.log.append(LoggedFrame(t_ns, Direction.SENT, frame.payload, frame.binary))
         return t_ns
+
+    def ping(self) -> None:
+        """Measure the way to the peer, where the transport can."""
+        if isinstance(self._transport, MeasuresNetwork):
+            self._transport.ping()
+
+    def network_times(self) -> NetworkTimes | None:
+        """What is known of the way to the peer; None where the transport measures none."""
+        return self._transport.network_times() if isinstance(self._transport, MeasuresNetwork) else None
 
     def start_turn(self) -> int:
         """See `ClientDialect.start_turn`; returns the stamp."""

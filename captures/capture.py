@@ -141,6 +141,21 @@ class ReplyAudio(_Record):
     """Path inside the run folder."""
 
 
+class NetworkTimes(_Record):
+    """The way to the peer, measured on this session's own connection. None or empty: not measured."""
+
+    resolve_ns: int | None = None
+    """Looking up the host's address."""
+    tcp_ns: int | None = None
+    """TCP's handshake: about one round trip. Through a proxy it would be the proxy's, and is not measured."""
+    tls_ns: int | None = None
+    """From the end of TCP's handshake to the end of TLS's; None without TLS."""
+    upgrade_ns: int | None = None
+    """From there to the peer's consent to speak WebSocket."""
+    ping_ns: tuple[int, ...] = ()
+    """Round trips of WebSocket pings sent while the caller spoke, in order."""
+
+
 class LaterTurn(_Record):
     """An answer after the first one, in the same session; fields as in `Capture`."""
 
@@ -254,6 +269,8 @@ class Capture(_Record):
     """None where the item scripts none or the first call did not start it."""
     barge_in: BargeIn | None = None
     """None where the config asks for none."""
+    network: NetworkTimes | None = None
+    """None where the transport measures none (a vendor's SDK), and in captures from before this was measured."""
     echoed: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     close_code: int | None = None

@@ -58,10 +58,12 @@ def latencies(capture: Capture, void_limit_s: float = VOID_LIMIT_S) -> list[Late
 def parts(capture: Capture, void_limit_s: float = VOID_LIMIT_S) -> list[Latency]:
     """The parts that `capture`, of a streamed audio cell, has marks for.
 
-    `endpointing_hold`: from the end of the caller's speech until the peer says that it has stopped. `model`: from then
-    on (from our commit, where the peer says nothing) to the first byte of audio; the network is within it, since
-    nothing here measures that alone, so `network` is always absent. `leading_silence`: from there to the first audible
-    sample. With a hold, the three add up to `speech_end_to_first_audible`.
+    `endpointing_hold`: from the end of the caller's speech until the peer says that it has stopped. `network`: one
+    round trip, the shortest ping of the turn. `model`: from the peer's word (from our commit, where it says nothing) to
+    the first byte of audio, less the round trip of a commit where that was measured; the peer's own word has no way
+    to it in that span. `leading_silence`: from the first byte to the first audible sample. With a hold, hold, model and
+    leading silence add up to `speech_end_to_first_audible`; without one, network, model and leading silence add up to
+    the time from our commit.
     """
     marks = capture.marks
     if capture.condition is not Condition.AUDIO or Mark.FIRST_CHUNK not in marks:
@@ -72,13 +74,23 @@ def parts(capture: Capture, void_limit_s: float = VOID_LIMIT_S) -> list[Latency]
         seconds = (marks[over] - marks[Mark.CALLER_SPEECH_END]) / 1e9
         found.append(Latency("endpointing_hold", seconds, _void_reasons(capture, over, void_limit_s)))
     origin = over if over in marks else Mark.COMMIT
+    round_trip_s = _round_trip_s(capture)
     if Mark.FIRST_AUDIO in marks:
         void = _void_reasons(capture, Mark.FIRST_AUDIO, void_limit_s)
+        if round_trip_s is not None:
+            found.append(Latency("network", round_trip_s, void))
         if origin in marks:
-            found.append(Latency("model", (marks[Mark.FIRST_AUDIO] - marks[origin]) / 1e9, void))
+            wire_s = (round_trip_s or 0.0) if origin is Mark.COMMIT else 0.0
+            found.append(Latency("model", (marks[Mark.FIRST_AUDIO] - marks[origin]) / 1e9 - wire_s, void))
         if capture.reply_audio is not None and capture.reply_audio.leading_silence_s is not None:
             found.append(Latency("leading_silence", capture.reply_audio.leading_silence_s, void))
     return found
+
+
+def _round_trip_s(capture: Capture) -> float | None:
+    """The shortest: longer ones waited for the peer, or for us."""
+    pings = capture.network.ping_ns if capture.network is not None else ()
+    return min(pings) / 1e9 if pings else None
 
 
 def _void_reasons(capture: Capture, end: Mark, limit_s: float) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from captures.capture import NetworkTimes
 from captures.frames import ClosedBy, InFrame, OutFrame
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
@@ -81,3 +82,16 @@ class ReportsFailures(Protocol):
 
     on_failed: Callable[[TransportError], None]
     """Called with the failure of a write; set before the first one."""
+
+
+@runtime_checkable
+class MeasuresNetwork(Protocol):
+    """A transport that knows the way to its peer apart from what the peer does."""
+
+    def ping(self) -> None:
+        """Send a ping, if the last one was answered; its round trip joins `network_times`."""
+        ...
+
+    def network_times(self) -> NetworkTimes:
+        """What was measured so far."""
+        ...

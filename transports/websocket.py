@@ -1,8 +1,8 @@
 """WebSocket client transport over picows.
 
 picows hands over each frame inside the socket's own read callback: the stamp is taken there, with no queue or task in
-between. No compression is offered, no keep-alive pings are sent (a slow peer must not kill a measured call), and an
-environment proxy is used for remote hosts only.
+between. No compression is offered, pings measure and never keep alive (a slow peer must not kill a measured call), and
+an environment proxy is used for remote hosts only.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import logging
 import socket
 import ssl
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView, Mapping
 from urllib.parse import urlsplit
 
+import aiohappyeyeballs
 import picows
+from picows.url import WSParsedURL
 
+from captures.capture import NetworkTimes
 from captures.clock import Clock
 from captures.frames import ClosedBy, InFrame, OutFrame
 from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
@@ -28,11 +31,15 @@ _CLOSE_LIMIT_S = 2.0
 _BODY_LIMIT = 2000
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
-_TEXT, _BINARY, _CONTINUATION, _CLOSE = (
+_MAX_PINGS = 16
+_HAPPY_EYEBALLS_S = 0.25
+
+_TEXT, _BINARY, _CONTINUATION, _CLOSE, _PONG = (
     picows.WSMsgType.TEXT,
     picows.WSMsgType.BINARY,
     picows.WSMsgType.CONTINUATION,
     picows.WSMsgType.CLOSE,
+    picows.WSMsgType.PONG,
 )
 
 
@@ -43,6 +50,9 @@ class WebSocketTransport:
         self._clock = clock
         self._ssl_context = ssl_context
         self._ws: picows.WSTransport | None = None
+        self._listener: _Listener | None = None
+        self._way = NetworkTimes()
+        self._tcp_done_ns: int | None = None
 
     async def connect(
         self,
@@ -52,6 +62,8 @@ class WebSocketTransport:
     ) -> None:
         """See `Transport.connect`. Redirects are not followed: they would carry the key to another host."""
         listener = _Listener(self._clock, on_frame, on_closed)
+        proxy = _proxy_for(endpoint.url)
+        headers = _Headers(endpoint.headers, self._clock)
         failure: TransportError
         try:
             made: tuple[picows.WSTransport, picows.WSListener | None] = await picows.ws_connect(
@@ -60,19 +72,49 @@ class WebSocketTransport:
                 ssl_context=self._ssl_context,
                 websocket_handshake_timeout=None,
                 max_frame_size=MAX_MESSAGE_BYTES,
-                extra_headers=dict(endpoint.headers),
+                extra_headers=headers,
                 max_redirects=0,
-                proxy=_proxy_for(endpoint.url),
+                proxy=proxy,
+                socket_factory=None if proxy else self._connected,
             )
             # Against its type, picows gives no listener, and raises nothing, for a connection lost in the handshake.
             if made[1] is not None:
-                self._ws = made[0]
+                self._ws, self._listener = made[0], listener
+                self._note_handshakes(headers.read_ns)
                 return
             failure = TransportError(f"{endpoint.label} closed the connection during the handshake", code="network")
         except (picows.WSError, OSError, ssl.SSLError, ValueError) as error:
             failure = _typed(error, endpoint)
         # Raised outside the handler: the original holds the request with its authorization header.
         raise failure
+
+    async def _connected(self, url: WSParsedURL) -> socket.socket:
+        """A socket connected to the host, with the times of both steps noted."""
+        loop = asyncio.get_running_loop()
+        started_ns = self._clock.now_ns()
+        addresses = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+        found_ns = self._clock.now_ns()
+        made = await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=_HAPPY_EYEBALLS_S, loop=loop)
+        self._tcp_done_ns = self._clock.now_ns()
+        self._way = NetworkTimes(resolve_ns=found_ns - started_ns, tcp_ns=self._tcp_done_ns - found_ns)
+        return made
+
+    def _note_handshakes(self, requested_ns: int | None) -> None:
+        done_ns, since_ns = self._clock.now_ns(), self._tcp_done_ns
+        if since_ns is None or requested_ns is None or self._ws is None:
+            return
+        tls_ns = requested_ns - since_ns if self._ws.is_secure else None
+        self._way = self._way.model_copy(update={"tls_ns": tls_ns, "upgrade_ns": done_ns - requested_ns})
+
+    def ping(self) -> None:
+        """See `MeasuresNetwork.ping`."""
+        if self._ws is not None and self._listener is not None and not self._ws.is_disconnected:
+            self._listener.ping(self._ws)
+
+    def network_times(self) -> NetworkTimes:
+        """See `MeasuresNetwork.network_times`."""
+        pings = self._listener.round_trips_ns if self._listener is not None else []
+        return self._way.model_copy(update={"ping_ns": tuple(pings)})
 
     def write(self, frame: OutFrame) -> None:
         """See `Transport.write`."""
@@ -114,6 +156,16 @@ class _Listener(picows.WSListener):
         self._parts_binary = False
         self._parts_bytes = 0
         self._too_big = False
+        self._pinged_ns: int | None = None
+        self._pings = 0
+        self.round_trips_ns: list[int] = []
+
+    def ping(self, transport: picows.WSTransport) -> None:
+        """Send one, unless one is under way or enough were sent."""
+        if self._pinged_ns is None and self._pings < _MAX_PINGS:
+            self._pings += 1
+            self._pinged_ns = self._clock.now_ns()
+            transport.send_ping(b"%d" % self._pings)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         t_ns = self._clock.now_ns()
@@ -125,6 +177,9 @@ class _Listener(picows.WSListener):
         elif kind == _CLOSE:
             transport.send_close(picows.WSCloseCode.OK)
             transport.disconnect()
+        elif kind == _PONG and self._pinged_ns is not None and frame.get_payload_as_bytes() == b"%d" % self._pings:
+            self.round_trips_ns.append(t_ns - self._pinged_ns)
+            self._pinged_ns = None
 
     def _gather(self, transport: picows.WSTransport, frame: picows.WSFrame, t_ns: int) -> None:
         """Join the pieces of a fragmented message."""
@@ -156,6 +211,24 @@ class _Listener(picows.WSListener):
         else:
             by_peer = sent is None
             self._on_closed(ClosedBy(t_ns, None, "connection lost" if by_peer else "closed by us", by_peer))
+
+
+class _Headers(dict[str, str]):
+    """Headers of the upgrade. They are read as it is requested, which is when TLS is done."""
+
+    def __init__(self, headers: Mapping[str, str], clock: Clock) -> None:
+        super().__init__(headers)
+        self._clock = clock
+        self.read_ns: int | None = None
+
+    def __bool__(self) -> bool:
+        return True  # none at all are read, too
+
+    def items(self) -> ItemsView[str, str]:  # type: ignore[override]
+        """As of any dict."""
+        if self.read_ns is None:
+            self.read_ns = self._clock.now_ns()
+        return super().items()
 
 
 def _proxy_for(url: str) -> str | None:

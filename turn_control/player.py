@@ -16,6 +16,9 @@ from turn_control.limits import Limits
 from turn_control.pacing import Lateness, audio_ns, chunk_ns, next_silence_due_ns, padding_ms, pieces_ms
 from turn_control.ticker import Scheduled, Ticker
 
+_PING_EVERY_MS = 1000
+"""While the caller speaks the way to the peer is measured about so often, from the middle of the first interval on."""
+
 
 class ClipPlayer:
     """Sends one clip: paced by the ticker or, in file mode and at pace 0, as fast as the ticker lets it."""
@@ -112,10 +115,13 @@ class ClipPlayer:
             next(frames)
         )
         self.lateness.each_ns.append(0)
+        pieces_per_ping = max(1, _PING_EVERY_MS // self._clip.chunk_ms)
         for k, frame in enumerate(frames, start=1):
             due_ns = self._origin_ns + k * step_ns
             yield due_ns
             self.marks[Mark.LAST_CHUNK] = self._send(frame, due_ns)
+            if self._pace and k % pieces_per_ping == pieces_per_ping // 2:
+                self._session.ping()
         self.lateness.last_chunk_ns = self.lateness.each_ns[-1]
         self._audio_end_ns = self._end_ns()
         if self._commits:

@@ -42,9 +42,10 @@ def _parts(report: Report) -> Table:
         "Parts of voice to voice, seconds",
         ("target", "part", "p50", "p90", "p95", "p99", "n", "void"),
         [(target.name, name.replace("_", " "), *_figures(found)) for target, name, found in _measured(report, "parts")],
-        "Endpointing hold: from the end of the caller's speech until the peer says that it has stopped; model: from "
-        "then, or from our commit, to the first byte; leading silence: from there to the first audible sample. The "
-        "network is not measured and is inside them. Exploratory.",
+        "Endpointing hold: from the end of the caller's speech until the peer says that it has stopped; network: one "
+        "round trip, the turn's shortest ping; model: from the peer's word, or from our commit less the round trip, to "
+        "the first byte; leading silence: from there to the first audible sample. Where no ping was answered the "
+        "network is inside the model. Exploratory.",
     )
 
 

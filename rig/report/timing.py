@@ -28,7 +28,7 @@ def latency_summaries(captures: Iterable[Capture], void_limit_s: float) -> dict[
 
 
 def part_summaries(captures: Iterable[Capture], void_limit_s: float) -> dict[str, LatencySummary | None]:
-    """The parts of voice to voice; None where no capture has their marks. `network` is not measured."""
+    """The parts of voice to voice; None where no capture has their marks."""
     return _summaries(captures, void_limit_s, PARTS, parts)
 
 

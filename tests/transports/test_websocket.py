@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import pytest
+import uvloop
 from aiohttp import WSMsgType, web
 
+from captures.capture import NetworkTimes
 from captures.clock import MonotonicClock
 from captures.frames import ClosedBy, InFrame, OutFrame
+from rig.agents.tls import self_signed
 from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
 from transports.websocket import WebSocketTransport
 
@@ -237,3 +242,81 @@ def test_loopback_ignores_an_environment_proxy(monkeypatch: pytest.MonkeyPatch) 
             await client.transport.close()
 
     asyncio.run(main())
+
+
+def test_the_way_to_the_peer_is_measured_apart() -> None:
+    async def main() -> None:
+        async with serving(echo) as port:
+            client = Client()
+            assert client.transport.network_times() == NetworkTimes()
+            await client.connect(port)
+            for count in range(1, 4):
+                client.transport.ping()
+                client.transport.ping()  # the one before is still under way
+                with anyio.fail_after(10):
+                    while len(client.transport.network_times().ping_ns) < count:
+                        client.transport.write(OutFrame(b"x"))
+                        client.news.clear()
+                        await client.news.wait()
+            found = client.transport.network_times()
+            await client.transport.close()
+        assert len(found.ping_ns) == 3
+        assert all(ns > 0 for ns in found.ping_ns)
+        assert found.tls_ns is None
+        for step_ns in (found.resolve_ns, found.tcp_ns, found.upgrade_ns):
+            assert step_ns is not None
+            assert step_ns > 0
+
+    asyncio.run(main())
+
+
+def test_pings_are_bounded_and_after_the_close_harmless() -> None:
+    async def main() -> None:
+        async with serving(echo) as port:
+            client = Client()
+            client.transport.ping()
+            await client.connect(port)
+            for count in range(1, 17):
+                client.transport.ping()
+                with anyio.fail_after(10):
+                    while len(client.transport.network_times().ping_ns) < count:
+                        client.transport.write(OutFrame(b"x"))
+                        client.news.clear()
+                        await client.news.wait()
+            client.transport.ping()
+            client.transport.write(OutFrame(b"last"))
+            await client.until(lambda: any(frame.payload == b"last" for frame in client.frames))
+            await client.transport.close()
+            client.transport.ping()
+            assert len(client.transport.network_times().ping_ns) == 16
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_tls_has_a_time_of_its_own(tmp_path: Path, loop: str) -> None:
+    async def main() -> None:
+        server_tls = self_signed("localhost", tmp_path / "certificate.pem")
+        app = web.Application()
+        app.router.add_get("/agent", echo)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_tls)
+        await site.start()
+        trusted = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
+        transport = WebSocketTransport(MonotonicClock(), trusted)
+        try:
+            port = runner.addresses[0][1]
+            url = f"wss://localhost:{port}/agent"
+            await transport.connect(Endpoint(url, {}, url), lambda frame: None, lambda closed: None)
+            found = transport.network_times()
+        finally:
+            await transport.close()
+            await runner.cleanup()
+        assert found.tls_ns is not None
+        assert found.upgrade_ns is not None
+        assert min(found.tls_ns, found.upgrade_ns) > 0
+
+    factory = uvloop.new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as running:
+        running.run(main())
