@@ -180,8 +180,10 @@ class Config(_Section):
     bank: str
     engine: str | None = None
     """Which rendering to use where the bank has several."""
-    items: tuple[str, ...] = ("*",)
-    conditions: tuple[Condition, ...] = (Condition.AUDIO, Condition.TEXT_TWIN, Condition.PROBE)
+    items: tuple[str, ...] = Field(default=("*",), min_length=1)
+    conditions: tuple[Condition, ...] = Field(
+        default=(Condition.AUDIO, Condition.TEXT_TWIN, Condition.PROBE), min_length=1
+    )
     concurrency: int = Field(default=8, ge=1, le=1000)
     max_sessions: int = Field(default=50, ge=1, le=5000)
     pace: float = Field(default=1.0, ge=0, le=100)

@@ -1,4 +1,4 @@
-"""Checks of a bank that no single field can fail by itself: golds, tools, probes, ids, slots, channels, clips.
+"""Checks of a bank that no single field can fail by itself: golds, tools, probes, ids, slots, channels, clips, tricks.
 
 What a file may hold at all is checked by the models while loading. Some checks are errors in our own banks and
 warnings in imported ones, whose files we do not change.
@@ -15,8 +15,10 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from rig.bank.blind import blind_policies
 from rig.bank.items import PARAM_TYPES
 from rig.bank.models import Annotation, Bank, Gold, Item, Param, Problem, Tool, Variant
+from rig.bank.wording import digits_in_speech, gendered
 
 Level = Literal["error", "warning", "strict"]
 """`strict`: an error in an own bank, a warning in an imported one."""
@@ -35,7 +37,10 @@ assert set(_PYTHON_TYPES) == set(PARAM_TYPES)
 
 
 def lint(bank: Bank) -> list[Problem]:
-    """All problems of a loaded bank, the loader's warnings first, then file by file. Reads each clip's bytes once."""
+    """All problems of a bank, the loader's findings first, then file by file. Reads each clip's bytes once.
+
+    Of a bank with `unread` files, what could be missing for that reason alone is not reported.
+    """
     problems = list(bank.warnings)
     own = bank.info.origin == "own"
 
@@ -55,9 +60,29 @@ def lint(bank: Bank) -> list[Problem]:
         note(file, _siblings(item))
         note(file, _probe(item))
         note(file, _audible(item))
+        note(file, _wording(item))
+    note("items", _tricks(bank))
     note("annotations.yaml", _annotations(bank, own))
     note("audio/manifest.yaml", _clips(bank))
     return problems
+
+
+def _tricks(bank: Bank) -> Iterator[Finding]:
+    for policy in blind_policies(bank):
+        if policy.exceeds:
+            message = (
+                f"earns {policy.mean:.2f} without hearing anything, at most {policy.bound:.2f} may be: "
+                "move golds, or change lengths (bank.yaml: blind_bounds)"
+            )
+            yield policy.name, message, "strict"
+
+
+def _wording(item: Item) -> Iterator[Finding]:
+    for field, words, only_pronouns in gendered(item):
+        message = f"{words!r}: no action may depend on the speaker's gender; say it without"
+        yield field, message, "warning" if only_pronouns else "strict"
+    for field, digits in digits_in_speech(item):
+        yield field, f"{digits!r}: spell it out, or engines and recognisers read it each in their own way", "warning"
 
 
 def _doubles(field: str, names: Iterable[str]) -> Iterator[Finding]:
@@ -220,9 +245,10 @@ def _annotations(bank: Bank, own: bool) -> Iterator[Finding]:
     for item_id, annotation in bank.annotations.items():
         if item_id in items:
             yield from _annotation(bank, items[item_id], annotation)
-        else:
+        elif not bank.unread:
             yield item_id, "no such item in this bank", "strict"
-    for item_id in sorted(set(items) - set(bank.annotations)) if own else ():
+    whole = own and "annotations.yaml" not in bank.unread
+    for item_id in sorted(set(items) - set(bank.annotations)) if whole else ():
         yield item_id, "is missing: roles and harm would have to be derived", "warning"
 
 
@@ -237,18 +263,20 @@ def _annotation(bank: Bank, item: Item, annotation: Annotation) -> Iterator[Find
 
 
 def _clips(bank: Bank) -> Iterator[Finding]:
-    if not bank.clips:
+    manifest_read = "audio/manifest.yaml" not in bank.unread
+    if not bank.clips and manifest_read:
         yield "", "no clips: only text twins can run", "warning"
         return
     wanted = {(item.id, variant.variant_id) for item in bank.items for variant in item.variants}
-    for item_id, variant_id in sorted(wanted - set(bank.clips)):
+    for item_id, variant_id in sorted(wanted - set(bank.clips)) if manifest_read else ():
         yield f"{item_id}/{variant_id}", "no clip for this variant", "error"
     for turn, clips in ((1, bank.clips), (2, bank.reply_clips)):
         for (item_id, variant_id), clip in sorted(clips.items()):
             field = f"{item_id}/{variant_id}" + (" (turn 2)" if turn == 2 else "")
             path = bank.clip_path(clip)
             if (item_id, variant_id) not in wanted:
-                yield field, "no such variant in this bank", "warning"
+                if not bank.unread:
+                    yield field, "no such variant in this bank", "warning"
             elif turn == 2 and bank.item(item_id).followup is None:
                 yield field, "the item has no followup, so nobody plays this reply", "warning"
             elif path is None:

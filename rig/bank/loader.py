@@ -22,7 +22,7 @@ MAX_TABLE_BYTES = 8 * 1024 * 1024
 """For annotations and the audio manifest, which hold all items in one file."""
 MAX_ITEM_FILES = 10_000
 
-_NOT_ITEMS = frozenset({"annotations.yaml", "bank.yaml", "manifest.yaml", "recipes.yaml"})
+_NOT_ITEMS = frozenset({"annotations.yaml", "bank.yaml", "manifest.yaml", "recipes.yaml", "rulings.yaml"})
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -45,6 +45,17 @@ def load_bank(path_or_name: str | Path, engine: str | None = None) -> Bank:
 
     `engine` picks among several manifest entries of one variant. Raises BankError naming every problem.
     """
+    bank = read_bank(path_or_name, engine)
+    if bank.unread:
+        raise BankError(str(path_or_name), bank.warnings)
+    return bank
+
+
+def read_bank(path_or_name: str | Path, engine: str | None = None) -> Bank:
+    """The same of what can be read: errors are among the bank's `warnings`, and their files are `unread`.
+
+    For checks that go on past a broken file, never for a run. Raises BankError where there is no folder.
+    """
     own = path_or_name == PACKAGED_BANK
     root = Path(str(files("rig.bank").joinpath(PACKAGED_BANK))) if own else Path(path_or_name)
     if not root.is_dir():
@@ -54,8 +65,6 @@ def load_bank(path_or_name: str | Path, engine: str | None = None) -> Bank:
     items, sources = reader.items()
     annotations = reader.annotations()
     clips = reader.clips(engine)
-    if any(problem.level == "error" for problem in reader.problems):
-        raise BankError(str(path_or_name), reader.problems)
     return Bank(
         root=root,
         info=info.model_copy(update={"origin": "own"}) if own else info,
@@ -65,6 +74,7 @@ def load_bank(path_or_name: str | Path, engine: str | None = None) -> Bank:
         reply_clips={key[:2]: entry for key, entry in clips.items() if key[2] == 2},
         sources=sources,
         warnings=tuple(reader.problems),
+        unread=frozenset(problem.file for problem in reader.problems if problem.level == "error"),
     )
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "Annotation",
     "Bank",
     "BankInfo",
+    "BlindBounds",
     "ClipEntry",
     "CueKind",
     "Followup",
@@ -101,6 +102,15 @@ DEFAULT_STANDING_ACTIONS = (
 )
 
 
+class BlindBounds(BankModel):
+    """The most that a policy which hears nothing may earn, as a mean over variants (`rig.bank.blind`)."""
+
+    action: Annotated[FiniteFloat, Field(gt=0, le=1)] = 0.4
+    """Of choosing a tool."""
+    probe: Annotated[FiniteFloat, Field(gt=0, le=1)] = 0.4
+    """Of answering the probe."""
+
+
 class BankInfo(BankModel):
     """The optional `bank.yaml`."""
 
@@ -111,6 +121,7 @@ class BankInfo(BankModel):
     """`own` banks are held to stricter checks."""
     canary: str | None = None
     standing_actions: tuple[Tool, ...] = DEFAULT_STANDING_ACTIONS
+    blind_bounds: BlindBounds = BlindBounds()
 
 
 @dataclass(frozen=True)
@@ -143,6 +154,8 @@ class Bank:
     """Item id → its file, relative to `root`."""
     warnings: tuple[Problem, ...] = ()
     """What the loader read past: unknown keys and the like."""
+    unread: frozenset[str] = frozenset()
+    """Files that hold errors, so that some or all of them is missing here; only `loader.read_bank` leaves any."""
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rig.bank.lint import lint
-from rig.bank.loader import load_bank
+from rig.bank.loader import load_bank, read_bank
 from rig.bank.models import Bank
 
 OwnBank = Callable[..., Bank]
@@ -113,11 +113,56 @@ def test_clips_are_there_and_are_what_the_manifest_says(write_bank: Callable[...
 @pytest.mark.shared_data
 def test_two_real_items_credit_a_siblings_gold(shared_dir: Path) -> None:
     problems = lint(load_bank(shared_dir / "voxparity-dev"))
-    assert [(p.level, p.file, p.field) for p in problems if p.file != "audio/manifest.yaml"] == [
+    golds = [(p.level, p.file, p.field) for p in problems if ".gold." in p.field]
+    assert golds == [
         ("warning", "items/vxp-gasdrp-0001.yaml", "variants[1].gold.acceptable[0].tool"),
         ("warning", "items/vxp-ncihc-0002.yaml", "variants[1].gold.acceptable[0].tool"),
     ]
     assert all(problem.level == "warning" for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "field"),
+    [
+        (lambda i: i.update(scenario="The caller is a woman."), "error", "scenario"),
+        (lambda i: i.update(explicit_policy="If he is angry, ask again."), "warning", "explicit_policy"),
+        (lambda i: i["tools"][1].update(name="ask_male_caller"), "error", "tools[1].name"),
+        (
+            lambda i: i["perception_probe"].update(options=["clear", "masked by noise", "a female voice"]),
+            "error",
+            "perception_probe.options[2]",
+        ),
+        (lambda i: i.update(transcript="Send 900 to the usual account, nine hundred."), "warning", "transcript"),
+        (lambda i: i["variants"][1]["scene"].update(text="It is 12:30."), "warning", "variants[1].scene.text"),
+    ],
+)
+def test_wording_is_checked(own_bank: OwnBank, item: dict[str, Any], change: Change, level: str, field: str) -> None:
+    change(item)
+    assert (level, field) in found_in(own_bank(item))
+
+
+def test_words_that_only_hold_a_gendered_word_are_fine(own_bank: OwnBank, item: dict[str, Any]) -> None:
+    item["scenario"] = "A human manager answers here; the ship shelters in Manchester, and theirs is the menu."
+    assert found_in(own_bank(item)) == []
+
+
+def test_what_a_broken_file_may_hold_is_not_missed(write_bank: Callable[..., Path], item: dict[str, Any]) -> None:
+    item["variants"][1]["scene"]["slot"] = "ten"
+    files = {
+        "bank.yaml": {"origin": "own"},
+        "items/a.yaml": item,
+        "items/b.yaml": {**item, "id": "own-0002", "policy_mode": "sometimes"},
+        "annotations.yaml": {"own-0001": {}, "own-0002": {}},
+        "audio/manifest.yaml": [{"item_id": "own-0002", "variant_id": "clear", "sha256": "0" * 64}],
+    }
+    found = lint(read_bank(write_bank(files)))
+    assert [
+        (p.level, p.file, p.field) for p in found if p.file.startswith("items") or p.file == "annotations.yaml"
+    ] == [
+        ("error", "items/b.yaml", "policy_mode"),
+        ("error", "items/a.yaml", "variants[1].scene.slot"),
+    ]
+    assert [p.field for p in found if p.file == "audio/manifest.yaml"] == ["own-0001/clear", "own-0001/masked"]
 
 
 def test_the_demo_bank_has_no_errors() -> None:

@@ -197,4 +197,13 @@ class TestOtherCommands:
         bank = banks.write_bank(cli.folder / "bank", items=(banks.BOOKING | {"transcript": "Hello."},))
         done = cli("bank", "lint", bank, "--json")
         assert done.returncode == 1, done.stderr
-        assert any(problem["level"] == "error" for problem in json.loads(done.stdout))
+        assert any(problem["level"] == "error" for problem in json.loads(done.stdout)["problems"])
+
+    def test_lint_goes_on_past_a_broken_file(self, cli: Any, banks: Any) -> None:
+        bank = banks.write_bank(cli.folder / "bank", items=(banks.BOOKING | {"transcript": "Hello."},))
+        (bank / "broken.yaml").write_text("id: [")
+        done = cli("bank", "lint", bank)
+        assert done.returncode == 1, done.stderr
+        assert "error: broken.yaml: " in done.stdout
+        assert done.stdout.count("error: ") > 1
+        assert done.stdout.splitlines()[-1].endswith("not checked together with the others: broken.yaml")
