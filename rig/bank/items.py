@@ -154,7 +154,12 @@ class Scene(BankModel):
     """`tts:` (another voice), `real:` (a recording) or `synth:` (computed), then its name."""
     text: str | None = None
     slot: str | None = None
-    """The words of the transcript that are masked or cut."""
+    """The words of the transcript that are masked or cut, or before which the caller halts."""
+    speaker: Text | None = None
+    """Profile of the second voice, as `Variant.speaker`; an adult where absent."""
+    emotion: Text | None = None
+    """How the second voice speaks, as `Variant.emotion`; neutral where absent."""
+    intensity: Annotated[FiniteFloat, Field(ge=0, le=1)] | None = None
     snr_db: FiniteFloat | None = None
     start_s: Annotated[FiniteFloat, Field(ge=0)] | None = None
     seed: int | None = None
@@ -169,6 +174,7 @@ class Variant(BankModel):
     speaker: Text | None = None
     """A profile such as `child`, only where the voice itself is the cue."""
     channel: Text | None = None
+    """What carries the caller's audio, e.g. `g711_ulaw`; the same for all variants, since it is no cue."""
     scene: Scene | None = None
     gold: Gold
     audio_sha256: str | None = None
@@ -217,7 +223,12 @@ _SCENE_KINDS = {
     "dtmf": CueKind.ENVIRONMENTAL_SOUND,
     "slot_noise": CueKind.MASKED_WORD,
 }
-_DELIVERY_KINDS = {"sarcastic": CueKind.SARCASM, "disfluent": CueKind.DISFLUENCY_SILENCE}
+_DELIVERY_KINDS = {
+    "sarcasm": CueKind.SARCASM,
+    "sarcastic": CueKind.SARCASM,
+    "disfluent": CueKind.DISFLUENCY_SILENCE,
+    "hesitant": CueKind.DISFLUENCY_SILENCE,
+}
 
 
 class Probe(BankModel):

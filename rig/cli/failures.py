@@ -10,6 +10,7 @@ from rig.agents.children import ChildError
 from rig.agents.emulator import EmulatorError
 from rig.audio.reader import InputError
 from rig.bank.loader import BankError
+from rig.bank.rendering.errors import RenderError
 from rig.checks.limits import LimitsError
 from rig.cli.calibrate_command import CalibrationError
 from rig.cli.secrets_seen import seen
@@ -31,6 +32,7 @@ _PLAIN = (
     InputError,
     LimitsError,
     RecordsError,
+    RenderError,
     ReplayError,
     ReportError,
     RunFolderError,

@@ -62,6 +62,10 @@ def run(
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0.01, help="Stop at this many US dollars (estimated).")
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option("--workers", min=1, max=256, help="Processes that make attempts, each on a core."),
+    ] = 1,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -74,7 +78,9 @@ def run(
     """
     from rig.cli.run_command import run_and_report
 
-    code = run_and_report(config, out, dry_run=dry_run, as_json=as_json, verbose=verbose, max_cost=max_cost)
+    code = run_and_report(
+        config, out, dry_run=dry_run, as_json=as_json, verbose=verbose, max_cost=max_cost, workers=workers
+    )
     raise typer.Exit(code)
 
 
@@ -335,6 +341,28 @@ def lint(
     from rig.cli.bank_command import print_lint
 
     raise typer.Exit(print_lint(bank, as_json=as_json))
+
+
+@bank_app.command("render")
+def render_(
+    bank: Annotated[str, typer.Argument(help="A bank folder, or the name of a packaged bank.")] = "demo",
+    item: Annotated[list[str] | None, typer.Option("--item", help="Only this item, repeatable.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Render also what has not changed.")] = False,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, max=64, help="At most so many; default: one per core.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a bank's clips from its items and recipes.yaml, gate them, and write the audio manifest.
+
+    Renders only what changed. A clip that fails a gate is named and not shipped. Needs the extra `render`. Exit code 0:
+    all clips are there; 1: some failed; 130: interrupted.
+
+    Example: rig bank render my-bank/
+    """
+    from rig.cli.bank_render_command import render
+
+    raise typer.Exit(render(bank, set(item or ()), force=force, processes=processes, as_json=as_json))
 
 
 def _version(wanted: bool) -> None:

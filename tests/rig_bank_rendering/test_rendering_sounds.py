@@ -5,7 +5,8 @@ import pytest
 
 from rig.bank.rendering import sounds
 from rig.bank.rendering.levels import RATE_HZ, rms_dbfs
-from rig.bank.rendering.measures import keypad_digits, tone_rise_db
+from rig.bank.rendering.measures import above_db, clipped_runs, keypad_digits, tone_rise_db
+from rig.bank.rendering.surroundings import SOUNDS
 
 
 def _loudest_hz(samples):
@@ -71,3 +72,60 @@ def test_the_same_seed_gives_the_same_noise():
     for noise in (sounds.white_noise, sounds.radio_squelch):
         np.testing.assert_array_equal(noise(0.3, np.random.default_rng(1)), noise(0.3, np.random.default_rng(1)))
         assert not np.array_equal(noise(0.3, np.random.default_rng(1)), noise(0.3, np.random.default_rng(2)))
+
+
+def _made(name, seconds=5.0, seed=1):
+    return SOUNDS[name].make(seconds, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", sorted(SOUNDS))
+def test_a_sound_is_as_long_as_asked_audible_and_the_same_for_the_same_seed(name):
+    sound = _made(name)
+    assert sound.size == 5 * RATE_HZ
+    assert np.isfinite(sound).all()
+    assert np.std(sound[: 2 * RATE_HZ]) > 0
+    np.testing.assert_array_equal(sound, _made(name))
+
+
+def test_the_promised_names_are_there():
+    promised = (
+        "monitor_beep co_alarm smoke_alarm siren glass_break baby_cry dog_bark water_running machine_hum car_horn crowd"
+    )
+    assert set(promised.split()) <= set(SOUNDS)
+
+
+def test_the_smoke_alarm_has_temporal_three_pattern():
+    alarm = _made("smoke_alarm", 9.0)
+    assert _loudest_hz(alarm[: RATE_HZ // 2]) == pytest.approx(3100, abs=5)
+    starts = [start for start, _ in _pulses_s(alarm)]
+    assert starts == pytest.approx([0, 1, 2, 4, 5, 6, 8], abs=0.01)
+    assert all(stop - start == pytest.approx(0.5, abs=0.01) for start, stop in _pulses_s(alarm)[:6])
+
+
+def test_a_siren_sweeps():
+    siren = _made("siren")
+    low, high = (_loudest_hz(siren[round(at * RATE_HZ) :][: RATE_HZ // 20]) for at in (0.0, 1.575))
+    assert low == pytest.approx(650, abs=40)
+    assert high == pytest.approx(1500, abs=60)
+
+
+def test_each_sound_lies_where_its_source_does():
+    assert above_db(_made("glass_break"), 2000) > -1.5
+    assert above_db(_made("machine_hum"), 2000) < -12
+    assert 330 < _loudest_hz(_made("baby_cry")) < 1600
+    assert 300 < _loudest_hz(_made("dog_bark")) < 1900
+    assert _loudest_hz(_made("car_horn")) in (pytest.approx(405, abs=3), pytest.approx(495, abs=3))
+
+
+def test_only_tones_claim_to_be_what_they_are():
+    assert {name for name, sound in SOUNDS.items() if sound.reason is None} == {
+        "monitor_beep",
+        "co_alarm",
+        "smoke_alarm",
+        "reversing_alarm",
+    }
+
+
+def test_flattened_tops_are_counted(stem):
+    assert clipped_runs(stem) == 0
+    assert clipped_runs(np.clip(stem, -0.1, 0.1)) > 3

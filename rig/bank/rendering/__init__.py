@@ -1,5 +1,5 @@
-"""Renders the demo bank's clips offline, from recipes (maintainers only).
+"""Renders a bank's clips offline, from items and recipes (`rig bank render`).
 
-Needs the extra `render` and Debian's `flite`; a bank's users need neither, since the clips ship. Run it with
-`python -m rig.bank.rendering`.
+Needs the extra `render`, and Debian's `flite` for some voices; those who only use a bank need neither, since the clips
+ship.
 """

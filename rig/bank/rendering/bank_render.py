@@ -1,111 +1,260 @@
-"""Renders a whole bank: only what changed, with every failure named, and the manifest rewritten at the end."""
+"""Renders a whole bank: only what changed, on several cores, with every failure named; then rewrites the manifest.
+
+A clip that fails a gate, or cannot be made, is not shipped. People's rulings go before the gates.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Set
+import multiprocessing
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from rig.bank.models import Bank, Item, Variant
+from rig.bank.models import Bank, Item
 from rig.bank.rendering.clip import ClipRenderer, RenderedClip
 from rig.bank.rendering.levels import RATE_HZ
-from rig.bank.rendering.manifest import RenderedEntry, pcm_sha256, read_manifest, write_clip, write_manifest
-from rig.bank.rendering.recipes import ItemRecipe, VariantRecipe, read_recipes
-from rig.bank.rendering.voices import SynthesisError, engine_of
+from rig.bank.rendering.manifest import Manifest, RenderedEntry, pcm_sha256, read_manifest, write_clip, write_manifest
+from rig.bank.rendering.recipes import ItemRecipe, read_recipes
+from rig.bank.rendering.rulings import ClipKey, Ruling, read_rulings
+from rig.bank.rendering.sources import source_sha256
+from rig.bank.rendering.voices import SynthesisError
 from rig.bank.rendering.words import Recogniser, read_lexicon
 
-LARGEST_BANK_BYTES = 6_000_000
-RENDERER_VERSION = 3
-"""Raised whenever the renderer makes other samples, or judges them otherwise, from the same sources."""
+LARGEST_BANK_BYTES = 12_000_000
 
 
-def render_bank(bank: Bank, only: Set[str], *, force: bool, console: Console) -> list[str]:
-    """Render the bank's clips into `audio/`; returns one line per clip that failed (it is not in the manifest).
+@dataclass(slots=True)
+class BankRendering:
+    """What a run did."""
 
-    Raises ValueError for a wrong recipe file, a wrong lexicon or an unknown item.
+    rendered: list[RenderedEntry] = field(default_factory=list)
+    unchanged: int = 0
+    added: int = 0
+    """Clips added by hand, which were left alone."""
+    withheld: list[str] = field(default_factory=list)
+    """Clips that a ruling keeps back."""
+    failures: list[str] = field(default_factory=list)
+    """One line per clip that failed and is not in the manifest."""
+    seconds: float = 0.0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The clips of one item that must be rendered, in one process, since they share their neutral speech."""
+
+    item: Item
+    recipe: ItemRecipe
+    wanted: tuple[tuple[str, int], ...]
+    """Variant id and turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    key: ClipKey
+    clip: RenderedClip | None
+    error: str = ""
+
+
+def render_bank(
+    bank: Bank, only: Set[str] = frozenset(), *, force: bool = False, console: Console, processes: int | None = None
+) -> BankRendering:
+    """Render the bank's clips into `audio/`. `processes`: at most so many, by default one per core.
+
+    Raises ValueError for a wrong recipe, lexicon, manifest or ruling file, or an unknown item. Interrupted, it keeps
+    what was done.
     """
     recipes = read_recipes(bank.root / "recipes.yaml").items
-    items = {item.id: item for item in bank.items}
-    if unknown := sorted((set(only) | set(recipes)) - set(items)):
+    if unknown := sorted((set(only) | set(recipes)) - {item.id for item in bank.items}):
         raise ValueError(f"no item {', '.join(unknown)} in the bank: mend the option or recipes.yaml")
     folder = bank.root / "audio"
     folder.mkdir(exist_ok=True)
     lexicon_path = bank.root / "lexicon.txt"
-    renderer = ClipRenderer(Recogniser(read_lexicon(lexicon_path) if lexicon_path.exists() else {}))
-    kept = {(entry.item_id, entry.variant_id): entry for entry in read_manifest(folder)}
-    wanted = [(item, variant) for item in bank.items for variant in item.variants]
-    entries: list[RenderedEntry] = []
-    failures: list[str] = []
-    with Progress(console=console, transient=True) as progress:
-        for item, variant in progress.track(wanted, description="rendering"):
-            name, old = f"{item.id}/{variant.variant_id}", kept.get((item.id, variant.variant_id))
-            if only and item.id not in only:
-                entries += [old] if old else []
-                continue
-            try:
-                if item.id not in recipes:
-                    raise ValueError("recipes.yaml has no entry for this item: add its voice and seed")
-                source = source_sha256(item, variant, recipes[item.id])
-                if old and old.source_sha256 == source and not force and (folder / f"{old.sha256}.flac").exists():
-                    entries.append(old)
-                    continue
-                clip = renderer.render(item, variant, recipes[item.id])
-                if clip.failed:
-                    raise ValueError("; ".join(clip.failed))
-            except (ValueError, SynthesisError) as error:
-                failures.append(f"{name}: {error}")
-                console.print(f"[red]failed[/] {escape(failures[-1])}", highlight=False)
-                continue
-            entry = _entry(item, variant, recipes[item.id], clip, write_clip(folder, clip.pcm), source)
-            entries.append(entry)
-            console.print(
-                f"rendered {name}: {entry.duration_s:.2f} s, word error rate {entry.wer:.2f}", highlight=False
-            )
-    for path in write_manifest(folder, entries):
-        console.print(f"removed {path.name}", highlight=False)
-    size = sum(path.stat().st_size for path in folder.glob("*.flac"))
-    if size > LARGEST_BANK_BYTES:
-        failures.append(f"audio/: {size / 1e6:.1f} MB of clips, at most {LARGEST_BANK_BYTES / 1e6:.0f} MB may ship")
-        console.print(f"[red]failed[/] {failures[-1]}", highlight=False)
-    seconds = sum(entry.duration_s for entry in entries)
-    console.print(f"{len(entries)} of {len(wanted)} clips, {seconds:.0f} s, {size / 1e6:.2f} MB", highlight=False)
-    return failures
+    read_lexicon(lexicon_path) if lexicon_path.exists() else None
+    run = _Run(bank, recipes, read_rulings(bank), read_manifest(folder), folder, console)
+    jobs = run.jobs(only, force=force)
+    try:
+        with Progress(console=console, transient=True) as progress:
+            task = progress.add_task("rendering", total=sum(len(job.wanted) for job in jobs))
+            for made in _all_made(jobs, lexicon_path, processes or os.cpu_count() or 1):
+                run.take(made)
+                progress.advance(task)
+    finally:
+        run.write()
+    return run.result
 
 
-def source_sha256(item: Item, variant: Variant, recipe: ItemRecipe) -> str:
-    """Hash of all that a clip is made from: words, delivery, speaker, scene, recipe, versions."""
-    extra = recipe.variants.get(variant.variant_id, VariantRecipe())
-    source = {
-        "transcript": item.transcript,
-        "variant": variant.model_dump(mode="json", include={"emotion", "speaker", "channel", "scene"}),
-        "recipe": recipe.model_dump(mode="json", exclude={"variants"}),
-        "extra": extra.model_dump(mode="json"),
-        "engine": engine_of(recipe.voice),
-        "renderer": RENDERER_VERSION,
-    }
-    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
+class _Run:
+    """Keeps the books of one run."""
+
+    def __init__(
+        self,
+        bank: Bank,
+        recipes: Mapping[str, ItemRecipe],
+        rulings: Mapping[ClipKey, Ruling],
+        manifest: Manifest,
+        folder: Path,
+        console: Console,
+    ) -> None:
+        self.result = BankRendering(added=len(manifest.added))
+        self._bank, self._recipes, self._rulings, self._folder = bank, recipes, rulings, folder
+        self._console = console
+        self._added = manifest.added
+        self._added_keys = manifest.added_keys
+        self._entries = {entry.key: entry for entry in manifest.rendered}
+        self._sources: dict[ClipKey, str] = {}
+
+    def jobs(self, only: Set[str], *, force: bool) -> list[_Job]:
+        """What must be rendered; forgets entries of clips that the bank no longer has."""
+        jobs: list[_Job] = []
+        known: set[ClipKey] = set()
+        for item in self._bank.items:
+            wanted: list[tuple[str, int]] = []
+            for variant in item.variants:
+                for turn in (1, 2) if item.followup else (1,):
+                    key = (item.id, variant.variant_id, turn)
+                    known.add(key)
+                    if key not in self._added_keys and (not only or item.id in only) and self._must(key, force=force):
+                        wanted.append(key[1:])
+            if wanted:
+                jobs.append(_Job(item, self._recipes[item.id], tuple(wanted)))
+        self._entries = {key: entry for key, entry in self._entries.items() if key in known}
+        return jobs
+
+    def _must(self, key: ClipKey, *, force: bool) -> bool:
+        ruling = self._rulings.get(key)
+        if ruling and ruling.verdict == "withhold" and ruling.pcm_sha256 is None:
+            self._withhold(key, ruling)
+            return False
+        item = self._bank.item(key[0])
+        if item.id not in self._recipes:
+            self._fail(key, "recipes.yaml has no entry for this item: add its voice and seed")
+            return False
+        try:
+            self._sources[key] = source_sha256(item, item.variant(key[1]), key[2], self._recipes[item.id])
+        except (ValueError, SynthesisError) as error:
+            self._fail(key, str(error))
+            return False
+        old = self._entries.get(key)
+        if force or old is None or old.source_sha256 != self._sources[key]:
+            return True
+        if not (self._folder / f"{old.sha256}.flac").exists():
+            return True
+        self.result.unchanged += 1
+        self._judge(old)
+        return False
+
+    def take(self, made: _Made) -> None:
+        """A clip that a process made, or why it could not."""
+        if made.clip is None:
+            self._fail(made.key, made.error)
+            return
+        item_id, variant_id, turn = made.key
+        clip, pcm = made.clip, made.clip.pcm
+        entry = RenderedEntry(
+            item_id=item_id,
+            variant_id=variant_id,
+            turn=2 if turn == 2 else 1,
+            sha256=write_clip(self._folder, pcm),
+            engine=clip.engine,
+            pcm_sha256=pcm_sha256(pcm),
+            rate_hz=RATE_HZ,
+            duration_s=round(pcm.size / RATE_HZ, 4),
+            speech_end_s=round(clip.speech_end_s, 4),
+            voice=self._recipes[item_id].voice,
+            wer=round(clip.wer, 4),
+            wer_delivered=None if clip.wer_delivered is None else round(clip.wer_delivered, 4),
+            approximate="; ".join(clip.reasons) or False,
+            gates=clip.gates,
+            source_sha256=self._sources[made.key],
+        )
+        if self._judge(entry):
+            self.result.rendered.append(entry)
+            self._say(f"rendered {_name(made.key)}: {entry.duration_s:.2f} s, word error rate {entry.wer:.2f}")
+
+    def _judge(self, entry: RenderedEntry) -> bool:
+        """Put the entry into the manifest if its gates, or a ruling on it, let it; True if it is there."""
+        ruling = self._rulings.get(entry.key)
+        if ruling is not None and not ruling.applies_to(entry.pcm_sha256):
+            ruling = None
+        if ruling and ruling.verdict == "withhold":
+            self._withhold(entry.key, ruling)
+            return False
+        if entry.failed and ruling is None:
+            self._fail(entry.key, "; ".join(entry.failed))
+            return False
+        self._entries[entry.key] = entry.model_copy(update={"ruling": ruling})
+        return True
+
+    def _withhold(self, key: ClipKey, ruling: Ruling) -> None:
+        self._entries.pop(key, None)
+        self.result.withheld.append(f"{_name(key)}: {ruling}")
+        self._say(f"[yellow]withheld[/] {escape(self.result.withheld[-1])}")
+
+    def _fail(self, key: ClipKey, why: str) -> None:
+        self._entries.pop(key, None)
+        self.result.failures.append(f"{_name(key)}: {why}")
+        self._say(f"[red]failed[/] {escape(self.result.failures[-1])}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False)
+
+    def write(self) -> None:
+        """Write the manifest and add up what is there."""
+        if stale := write_manifest(self._folder, self._entries.values(), self._added):
+            self._say(f"removed {len(stale)} files that no entry names any more")
+        self.result.size_bytes = sum(path.stat().st_size for path in self._folder.glob("*.flac"))
+        self.result.seconds = sum(entry.duration_s for entry in self._entries.values())
+        if self.result.size_bytes > LARGEST_BANK_BYTES:
+            size, most = self.result.size_bytes / 1e6, LARGEST_BANK_BYTES / 1e6
+            self.result.failures.append(f"audio/: {size:.1f} MB of clips, at most {most:.0f} MB may ship")
+            self._say(f"[red]failed[/] {self.result.failures[-1]}")
 
 
-def _entry(
-    item: Item, variant: Variant, recipe: ItemRecipe, clip: RenderedClip, sha256: str, source: str
-) -> RenderedEntry:
-    return RenderedEntry(
-        item_id=item.id,
-        variant_id=variant.variant_id,
-        sha256=sha256,
-        engine=clip.engine,
-        pcm_sha256=pcm_sha256(clip.pcm),
-        rate_hz=RATE_HZ,
-        duration_s=round(clip.pcm.size / RATE_HZ, 4),
-        speech_end_s=round(clip.speech_end_s, 4),
-        voice=recipe.voice,
-        wer=round(clip.wer, 4),
-        wer_delivered=None if clip.wer_delivered is None else round(clip.wer_delivered, 4),
-        approximate="; ".join(clip.reasons) or False,
-        gates=clip.gates,
-        source_sha256=source,
-    )
+def _name(key: ClipKey) -> str:
+    return f"{key[0]}/{key[1]}" + (" (turn 2)" if key[2] == 2 else "")
+
+
+def _all_made(jobs: Sequence[_Job], lexicon_path: Path, processes: int) -> Iterator[_Made]:
+    """Every clip of the jobs, as it is made; in this process where one is enough."""
+    work = partial(_make, lexicon_path=lexicon_path)
+    if min(processes, len(jobs)) <= 1:
+        for job in jobs:
+            yield from work(job)
+        return
+    # Spawned, not forked: the parent has threads of its own (progress, ONNX).
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
+        # The longest first, so that no core waits for the other at the end.
+        pending = [pool.submit(work, job) for job in sorted(jobs, key=lambda job: -len(job.wanted))]
+        try:
+            for future in as_completed(pending):
+                yield from future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+_recognisers: dict[Path, Recogniser] = {}
+"""One per process: it takes half a second to load."""
+
+
+def _make(job: _Job, *, lexicon_path: Path) -> list[_Made]:
+    if lexicon_path not in _recognisers:
+        _recognisers[lexicon_path] = Recogniser(read_lexicon(lexicon_path) if lexicon_path.exists() else {})
+    renderer = ClipRenderer(_recognisers[lexicon_path])
+    made: list[_Made] = []
+    for variant_id, turn in job.wanted:
+        key = (job.item.id, variant_id, turn)
+        render = renderer.render_reply if turn == 2 else renderer.render
+        try:
+            made.append(_Made(key, render(job.item, job.item.variant(variant_id), job.recipe)))
+        except (ValueError, SynthesisError) as error:
+            made.append(_Made(key, None, str(error)))
+    return made

@@ -1,4 +1,4 @@
-"""Renders one variant: neutral stem, delivery, scene, and the gates that the result must pass."""
+"""Renders one clip: neutral speech, delivery, scene, channel, and the gates that the result must pass."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig.bank.models import Item, Scene, Variant
-from rig.bank.rendering import measures, scenes
-from rig.bank.rendering.deliveries import CHILD_PITCH, CHILD_REASON, DELIVERIES, Delivery, processed
+from rig.bank.rendering import scene_clip
+from rig.bank.rendering.channels import CHANNELS
+from rig.bank.rendering.deliveries import Settings, delivery_of
+from rig.bank.rendering.gate import Gate, gate
+from rig.bank.rendering.gates import channel_gates, delivery_gates, sample_gates
 from rig.bank.rendering.levels import (
     RATE_HZ,
     SPEECH_RMS_DBFS,
@@ -18,24 +21,23 @@ from rig.bank.rendering.levels import (
     as_stored,
     db_to_gain,
     limited,
-    peak_dbfs,
-    rms_dbfs,
     speech_end_s,
     speech_rms_dbfs,
     tightened,
     to_pcm16,
     with_speech_level,
 )
-from rig.bank.rendering.measures import Gate, gate
 from rig.bank.rendering.recipes import ItemRecipe, VariantRecipe
-from rig.bank.rendering.stretch import revoiced
-from rig.bank.rendering.voices import engine_of, synthesise
-from rig.bank.rendering.words import Recogniser, slot_span_s, spoken_words, word_error_rate
+from rig.bank.rendering.vocoder import Parts, Spoken, delivered, taken_apart
+from rig.bank.rendering.voices import engine_of, synthesise, tract_of
+from rig.bank.rendering.words import Recogniser, Word, spoken_words, word_error_rate
 
 WORST_WER = 0.25
-SHORTEST_S, LONGEST_S = 1.0, 15.0
-_DEFAULT_SNR_DB = 12.0
-_DEFAULT_START_S = 0.5
+SHORTEST_S, LONGEST_S = 1.0, 18.0
+FARTHEST_SPEECH_END_S = 0.3
+"""Between the end of the last word, as aligned, and the end of speech, as measured by level."""
+# Streams of random numbers that a clip draws from its seed, so that none depends on how many another used.
+_DELIVERY, _SCENE, _CHANNEL, _SECOND_VOICE = range(4)
 
 
 @dataclass(slots=True)
@@ -46,7 +48,7 @@ class RenderedClip:
     speech_end_s: float
     engine: str
     wer: float
-    """Word error rate on the neutral stem."""
+    """Word error rate on the neutral speech."""
     wer_delivered: float | None
     """The same once the delivery is applied; None where the delivery is neutral."""
     reasons: list[str] = field(default_factory=list)
@@ -59,180 +61,133 @@ class RenderedClip:
         return [f"{name} {gate}" for name, gate in self.gates.items() if not gate.passed]
 
 
+@dataclass(frozen=True, slots=True)
+class _Neutral:
+    """The neutral speech of one text, from which all variants start."""
+
+    samples: Samples
+    parts: Parts
+    aligned: list[Word]
+    wer: float
+    end_gap_s: float
+
+
 class ClipRenderer:
-    """Renders the variants of a bank; keeps each item's neutral stem, since all its variants start from it."""
+    """Renders the clips of a bank; keeps the neutral speech of each text, since all variants start from it."""
 
     def __init__(self, recogniser: Recogniser) -> None:
         self._recogniser = recogniser
-        self._stems: dict[str, tuple[Samples, float]] = {}
+        self._neutral: dict[tuple[str, str], _Neutral] = {}
 
     def render(self, item: Item, variant: Variant, recipe: ItemRecipe) -> RenderedClip:
         """The variant's clip, gates passed or not. Raises ValueError or SynthesisError when it cannot be made."""
+        return self._rendered(item.id, item.transcript, recipe.spoken, variant, variant.scene, recipe)
+
+    def render_reply(self, item: Item, variant: Variant, recipe: ItemRecipe) -> RenderedClip:
+        """The caller's words in a followup: same voice, speaker, emotion and channel, without the scene."""
+        if item.followup is None:
+            raise ValueError("the item has no followup")
+        return self._rendered(item.id, item.followup.reply, recipe.spoken_reply, variant, None, recipe)
+
+    def _rendered(
+        self,
+        item_id: str,
+        text: str,
+        spoken_text: str | None,
+        variant: Variant,
+        scene: Scene | None,
+        recipe: ItemRecipe,
+    ) -> RenderedClip:
         extra = recipe.variants.get(variant.variant_id, VariantRecipe())
-        words = spoken_words(item.transcript)
-        neutral, wer = self._neutral(item, recipe, words)
-        delivery, reasons = _delivery(variant, extra)
-        stem, wer_delivered = neutral, None
-        seed = variant.scene.seed if variant.scene and variant.scene.seed is not None else recipe.seed
-        rng = np.random.default_rng(seed)
-        if delivery != DELIVERIES["neutral"]:
-            stem = as_stored(_delivered(neutral, delivery, rng))
-            wer_delivered = word_error_rate(words, self._recogniser.heard(stem))
+        if variant.channel is not None and variant.channel not in CHANNELS:
+            known = ", ".join(sorted(CHANNELS))
+            raise ValueError(f"channel {variant.channel!r} cannot be rendered; known: {known}")
+        delivery = delivery_of(extra.delivery or variant.emotion, variant.intensity, variant.speaker)
+        words = spoken_words(text)
+        neutral = self._neutral_speech(item_id, text, spoken_text, recipe)
+        spoken = self._delivered(neutral, delivery.settings, recipe)
         clip = RenderedClip(
-            np.zeros(0, np.int16), speech_end_s(stem), engine_of(recipe.voice), wer, wer_delivered, reasons
+            np.zeros(0, np.int16),
+            speech_end_s(spoken.samples),
+            engine_of(recipe.voice),
+            neutral.wer,
+            None if delivery.settings.is_plain else word_error_rate(words, self._recogniser.heard(spoken.samples)),
+            [reason for reason in (delivery.reason, extra.approximate) if reason],
         )
-        clip.gates["wer"] = gate(wer, at_most=WORST_WER)
-        clip.gates.update(_delivery_gates(neutral, stem, delivery))
-        samples = stem
-        if variant.scene is not None:
-            samples = self._with_scene(clip, stem, words, variant.scene, recipe, extra, rng)
-        clip.gates["duration_s"] = gate(samples.size / RATE_HZ, at_least=SHORTEST_S, at_most=LONGEST_S)
-        clip.gates["peak_dbfs"] = gate(peak_dbfs(samples), at_most=-1.0)
+        clip.gates["wer"] = gate(neutral.wer, at_most=WORST_WER)
+        clip.gates["speech_end_gap_s"] = gate(neutral.end_gap_s, at_most=FARTHEST_SPEECH_END_S)
+        clip.gates.update(delivery_gates(neutral.samples, spoken, delivery.settings))
+        samples = spoken.samples
+        seed = recipe.seed if scene is None or scene.seed is None else scene.seed
+        if scene is not None:
+            staged = scene_clip.Staged(
+                spoken.samples,
+                [Word(word.text, *spoken.span_s((word.start_s, word.end_s))) for word in neutral.aligned],
+                clip.speech_end_s,
+            )
+            second = self._second_voice(scene, recipe, extra, seed) if scene_clip.has_second_voice(scene) else None
+            rng = np.random.default_rng([seed, _SCENE])
+            result = scene_clip.with_scene(staged, scene, second, self._recogniser, rng)
+            samples, clip.speech_end_s = result.samples, result.speech_end_s
+            clip.gates.update(result.gates)
+            clip.reasons += result.reasons
+        clip.gates.update(sample_gates(samples, SHORTEST_S, LONGEST_S))
+        if variant.channel is not None:
+            # The item's seed, so that a network loses the same packets for all its variants.
+            carried = CHANNELS[variant.channel].carry(samples, np.random.default_rng([recipe.seed, _CHANNEL]))
+            clip.gates.update(channel_gates(variant.channel, samples, carried))
+            samples = limited(carried)
         clip.pcm = to_pcm16(samples)
         return clip
 
-    def _neutral(self, item: Item, recipe: ItemRecipe, words: list[str]) -> tuple[Samples, float]:
-        if item.id not in self._stems:
-            if recipe.spoken is not None and spoken_words(recipe.spoken) != words:
+    def _neutral_speech(self, item_id: str, text: str, spoken_text: str | None, recipe: ItemRecipe) -> _Neutral:
+        if (item_id, text) not in self._neutral:
+            words = spoken_words(text)
+            if spoken_text is not None and spoken_words(spoken_text) != words:
                 raise ValueError("recipes.yaml: `spoken` has other words than the transcript")
             if missing := self._recogniser.unknown(words):
                 raise ValueError(f"lexicon.txt: add `word PHONES` for {', '.join(missing)}")
-            spoken = synthesise(recipe.voice, recipe.spoken or item.transcript, recipe.seed)
-            stem = as_stored(tightened(with_speech_level(spoken)))
-            self._stems[item.id] = stem, word_error_rate(words, self._recogniser.heard(stem))
-        return self._stems[item.id]
+            stem = as_stored(tightened(with_speech_level(synthesise(recipe.voice, spoken_text or text, recipe.seed))))
+            aligned = self._recogniser.aligned(stem, words)
+            parts = taken_apart(stem)
+            plain = _at_level(delivered(parts, Settings(), [], np.random.default_rng(0)), 0.0)
+            wer = word_error_rate(words, self._recogniser.heard(plain.samples))
+            end_gap_s = abs(speech_end_s(plain.samples) - aligned[-1].end_s)
+            self._neutral[item_id, text] = _Neutral(plain.samples, parts, aligned, wer, end_gap_s)
+        return self._neutral[item_id, text]
 
-    def _with_scene(
-        self,
-        clip: RenderedClip,
-        stem: Samples,
-        words: list[str],
-        scene: Scene,
-        recipe: ItemRecipe,
-        extra: VariantRecipe,
-        rng: np.random.Generator,
-    ) -> Samples:
-        asset = scene.asset or ""
-        name = asset.removeprefix("synth:")
-        snr_db = _DEFAULT_SNR_DB if scene.snr_db is None else scene.snr_db
-        start_s = _DEFAULT_START_S if scene.start_s is None else scene.start_s
-        if scene.kind == "truncation" and asset == "synth:line_drop":
-            return self._dropped(clip, stem, words, scene)
-        if scene.kind == "slot_noise" and name in scenes.NOISES:
-            return self._masked(clip, stem, words, scene, name, snr_db, rng)
-        if scene.kind in ("background", "dtmf"):
-            mix, sound_gates = _background(stem, scene, recipe, extra, snr_db, start_s)
-            clip.gates["scene_snr_db"] = gate(scenes.speech_gap_db(mix, stem), at_least=snr_db - 1, at_most=snr_db + 1)
-            clip.gates.update(sound_gates)
-            if asset.startswith("tts:"):
-                clip.reasons.append("the second voice is a synthesiser's neutral reading at a lower level, not acted")
-            return mix.samples
-        raise ValueError(f"scene {scene.kind} with asset {asset!r} cannot be rendered offline")
+    def _delivered(self, neutral: _Neutral, settings: Settings, recipe: ItemRecipe) -> Spoken:
+        spans_s = [(word.start_s, word.end_s) for word in neutral.aligned]
+        rng = np.random.default_rng([recipe.seed, _DELIVERY])
+        return _at_level(delivered(neutral.parts, settings, spans_s, rng, tract_of(recipe.voice)), settings.level_db)
 
-    def _masked(
-        self,
-        clip: RenderedClip,
-        stem: Samples,
-        words: list[str],
-        scene: Scene,
-        noise: str,
-        snr_db: float,
-        rng: np.random.Generator,
-    ) -> Samples:
-        span_s = slot_span_s(self._recogniser.aligned(stem, words), scene.slot or "")
-        mix = scenes.with_slot_noise(stem, noise, span_s, snr_db, rng)
-        low, high = (round(edge * RATE_HZ) for edge in span_s)
-        measured_db = rms_dbfs(stem[low:high]) - rms_dbfs(mix.added[low:high])
-        clip.gates["slot_snr_db"] = gate(measured_db, at_least=snr_db - 1, at_most=snr_db + 1)
-        clip.gates["slot_words_heard"] = gate(self._share_heard(mix.samples, scene), at_most=0.5)
-        return mix.samples
-
-    def _share_heard(self, samples: Samples, scene: Scene) -> float:
-        """Share of the slot's words that the recogniser still finds."""
-        heard, wanted = self._recogniser.heard(samples), spoken_words(scene.slot or "")
-        return sum(word in heard for word in wanted) / len(wanted)
-
-    def _dropped(self, clip: RenderedClip, stem: Samples, words: list[str], scene: Scene) -> Samples:
-        aligned = self._recogniser.aligned(stem, words)
-        start_s, _ = slot_span_s(aligned, scene.slot or "")
-        first = next(word for word in aligned if word.start_s == start_s)
-        cut_s = scenes.line_drop_s(stem, (first.start_s, first.end_s))
-        cut = scenes.cut_at(stem, cut_s)
-        clip.speech_end_s = cut_s
-        clip.gates["end_level_dbfs"] = gate(measures.end_level_dbfs(cut), at_least=SPEECH_RMS_DBFS - 12)
-        clip.gates["slot_words_heard"] = gate(self._share_heard(cut, scene), at_most=0.5)
-        return cut
-
-
-def _delivery(variant: Variant, extra: VariantRecipe) -> tuple[Delivery, list[str]]:
-    name = extra.delivery or variant.emotion
-    if name not in DELIVERIES:
-        raise ValueError(f"emotion {name!r} has no delivery; known: {', '.join(sorted(DELIVERIES))}")
-    if variant.channel is not None:
-        raise ValueError(f"channel {variant.channel!r} cannot be rendered offline")
-    delivery = DELIVERIES[name]
-    reasons = [reason for reason in (delivery.reason, extra.approximate) if reason]
-    if variant.speaker is None:
-        return delivery, reasons
-    if variant.speaker != "child":
-        raise ValueError(f"speaker {variant.speaker!r} cannot be rendered offline; known: child")
-    child = Delivery(delivery.rate, delivery.pitch * CHILD_PITCH, delivery.gain_db, delivery.process, CHILD_REASON)
-    return child, [*reasons, CHILD_REASON]
-
-
-def _delivered(neutral: Samples, delivery: Delivery, rng: np.random.Generator) -> Samples:
-    plain = tightened(revoiced(neutral, delivery.rate, delivery.pitch))
-    changed = processed(plain, delivery, rng)
-    return limited(changed * db_to_gain(SPEECH_RMS_DBFS + delivery.gain_db - speech_rms_dbfs(changed)))
-
-
-def _delivery_gates(neutral: Samples, stem: Samples, delivery: Delivery) -> dict[str, Gate]:
-    """At least half of each asked change of rate, level and pitch must be measurable."""
-    gates: dict[str, Gate] = {}
-    ratio = measures.audible_s(neutral) / measures.audible_s(stem)
-    if delivery.rate > 1:
-        gates["rate_ratio"] = gate(ratio, at_least=(1 + delivery.rate) / 2)
-    elif delivery.rate < 1:
-        gates["rate_ratio"] = gate(ratio, at_most=(1 + delivery.rate) / 2)
-    if delivery.gain_db:
-        change_db = speech_rms_dbfs(stem) - speech_rms_dbfs(neutral)
-        near = {"at_least": delivery.gain_db - 2, "at_most": delivery.gain_db + 2}
-        gates["level_change_db"] = gate(change_db, **near)
-    if delivery.pitch > 1.05:
-        pitch = measures.median_pitch_hz(stem) / measures.median_pitch_hz(neutral)
-        gates["pitch_ratio"] = gate(pitch, at_least=(1 + delivery.pitch) / 2)
-    if delivery is DELIVERIES["whispered"]:
-        gates["voiced_share"] = gate(measures.voiced_share(stem), at_most=0.15)
-    return gates
-
-
-def _background(
-    stem: Samples, scene: Scene, recipe: ItemRecipe, extra: VariantRecipe, snr_db: float, start_s: float
-) -> tuple[scenes.Mix, dict[str, Gate]]:
-    source, _, name = (scene.asset or "").partition(":")
-    if source == "synth" and name in scenes.TONES:
-        mix = scenes.with_tone(stem, name, snr_db, start_s)
-        sounding = mix.added != 0
-        rise_db = measures.tone_rise_db(mix.samples * sounding, stem * sounding, scenes.TONES[name][1])
-        return mix, {"tone_rise_db": gate(rise_db, at_least=6.0)}
-    if source == "synth" and name.startswith("dtmf:"):
-        digits = name.removeprefix("dtmf:")
-        mix = scenes.with_dtmf(stem, digits, snr_db, start_s)
-        decoded = measures.keypad_digits(mix.samples, start_s, len(digits))
-        right = sum(heard == sent for heard, sent in zip(decoded, digits, strict=True)) / len(digits)
-        return mix, {"digits_decoded": gate(right, at_least=0.9)}
-    if source == "tts":
+    def _second_voice(
+        self, scene: Scene, recipe: ItemRecipe, extra: VariantRecipe, seed: int
+    ) -> scene_clip.SecondVoice:
+        """What another person says in the scene, at speech level, and how well it is understood."""
         # A stage direction in brackets at the beginning is for actors, not for the synthesiser.
         text = re.sub(r"^\s*\([^)]*\)\s*", "", scene.text or "")
-        if not text:
+        words = spoken_words(text)
+        if not words:
             raise ValueError("scene.text is empty: the second voice has nothing to say")
         voice = extra.second_voice or ("hibari@0.80" if recipe.voice.startswith("flite") else "flite:rms")
-        speech = with_speech_level(synthesise(voice, text, scene.seed or recipe.seed))
-        return scenes.mixed(stem, _trimmed(tightened(speech)), snr_db, start_s), {}
-    raise ValueError(f"scene asset {scene.asset!r} cannot be rendered offline")
+        delivery = delivery_of(scene.emotion or "neutral", scene.intensity, scene.speaker)
+        stem = as_stored(tightened(with_speech_level(synthesise(voice, text, seed))))
+        wer = word_error_rate(words, self._recogniser.heard(stem))
+        rng = np.random.default_rng([seed, _SECOND_VOICE])
+        spoken = _at_level(delivered(taken_apart(stem), delivery.settings, [], rng, tract_of(voice)), 0.0)
+        heard = np.flatnonzero(spoken.samples)
+        reasons = ["the second voice is a synthesiser's, not acted", *([delivery.reason] if delivery.reason else [])]
+        # Without the silence around it, so that a scene's start is where it is first heard.
+        return scene_clip.SecondVoice(spoken.samples[heard[0] : heard[-1] + 1], wer, reasons)
 
 
-def _trimmed(speech: Samples) -> Samples:
-    """Without the silence around it, so that a scene's start is where it is first heard."""
-    heard = np.flatnonzero(speech)
-    return speech[heard[0] : heard[-1] + 1]
+def _at_level(spoken: Spoken, level_db: float) -> Spoken:
+    """At the level of speech plus `level_db`, limited, as a reader of 16-bit samples gets it."""
+    gain = db_to_gain(SPEECH_RMS_DBFS + level_db - speech_rms_dbfs(spoken.samples))
+    return Spoken(as_stored(limited(spoken.samples * gain)), spoken.source_frames)
+
+
+def seconds(clip: RenderedClip) -> float:
+    """How long the clip is."""
+    return clip.pcm.size / RATE_HZ

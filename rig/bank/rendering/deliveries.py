@@ -1,164 +1,194 @@
-"""How the caller's words sound: each delivery as a rate, a pitch, a gain and plain signal processing.
+"""Reads `deliveries.yaml`: what an emotion at an intensity, and a speaker profile, do to the neutral voice.
 
-Synthesis gives no acting: except for `neutral`, a delivery here only suggests what its name says, and says why it falls
-short. Pure functions of samples and a seeded generator.
+Synthesis gives no acting: except for `neutral`, a delivery only suggests what its name says, and says why it falls
+short. What the figures do to samples is `rig.bank.rendering.vocoder`; that they arrived is `rig.bank.rendering.gates`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Literal
 
-import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
-from rig.bank.rendering.levels import RATE_HZ, Samples, audible
-from rig.bank.rendering.voices import resampled
+from rig.bank.yaml_file import YamlFileError, read_yaml
 
-CHILD_PITCH = 1.35
-CHILD_REASON = "an adult voice with pitch and formants raised by resampling, not a recorded child"
-
-Process = Callable[[Samples, np.random.Generator], Samples]
+_MAX_BYTES = 64 * 1024
+Figure = FiniteFloat | tuple[FiniteFloat, FiniteFloat]
+"""One number, or the numbers at intensity 0 and 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What is done to the neutral voice."""
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    rate: float = 1.0
-    """Speaking rate, times the neutral one."""
-    pitch: float = 1.0
-    """Pitch and formants, times the neutral ones."""
-    gain_db: float = 0.0
-    """Level of the speech against the neutral one."""
-    process: Process | None = None
+
+class Settings(_Strict):
+    """What is done to a neutral voice; every default leaves it as it is. Units: `deliveries.yaml`."""
+
+    pitch_st: FiniteFloat = 0.0
+    pitch_hz: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    """Median pitch to reach before `pitch_st`, whatever the voice's own."""
+    pitch_range: Annotated[FiniteFloat, Field(ge=0)] = 1.0
+    final_st: FiniteFloat = 0.0
+    jitter_st: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    tremor_hz: Annotated[FiniteFloat, Field(gt=0, le=12)] = 6.0
+    tremor_st: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    tremor_db: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    rate: Annotated[FiniteFloat, Field(ge=0.4, le=2.5)] = 1.0
+    unevenness: Annotated[FiniteFloat, Field(ge=0, le=0.5)] = 0.0
+    drawl: Annotated[FiniteFloat, Field(ge=0.5, le=2)] = 1.0
+    hold: Annotated[FiniteFloat, Field(ge=1, le=3)] = 1.0
+    pauses: Annotated[FiniteFloat, Field(ge=0, le=10)] = 0.0
+    pause_s: Annotated[FiniteFloat, Field(ge=0, le=2)] = 0.0
+    gasp_db: FiniteFloat | None = None
+    level_db: FiniteFloat = 0.0
+    tilt_db: FiniteFloat = 0.0
+    breathiness: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.0
+    whisper: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.0
+    formants: Annotated[FiniteFloat, Field(ge=0.5, le=2)] = 1.0
+    tract: Annotated[FiniteFloat, Field(ge=0.5, le=2)] | None = None
+    """Vocal-tract resonances to reach before `formants`, against an adult woman's."""
+    smoothing_s: Annotated[FiniteFloat, Field(ge=0, le=0.3)] = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """True where nothing is changed."""
+        return self == Settings()
+
+    def with_emotion(self, emotion: Settings) -> Settings:
+        """A speaker's settings (these) with an emotion's on top: shifts add up, ratios multiply, the rest is its own.
+
+        Of two tremors the stronger stays.
+        """
+        mine, theirs = self.model_dump(), emotion.model_dump()
+        joined = {name: mine[name] + theirs[name] for name in _SHIFTS}
+        joined |= {name: mine[name] * theirs[name] for name in _RATIOS}
+        joined["breathiness"] = 1.0 - (1.0 - self.breathiness) * (1.0 - emotion.breathiness)
+        shaken = emotion if emotion.tremor_st + emotion.tremor_db > self.tremor_st + self.tremor_db else self
+        joined |= {name: getattr(shaken, name) for name in ("tremor_hz", "tremor_st", "tremor_db")}
+        joined |= {"pitch_hz": self.pitch_hz, "tract": self.tract}
+        return Settings(**{**theirs, **joined})
+
+
+_SHIFTS = ("pitch_st", "final_st", "jitter_st", "level_db", "tilt_db")
+_RATIOS = ("pitch_range", "rate", "drawl", "formants")
+
+
+class Delivery(_Strict):
+    """Settings at one intensity, and why they only suggest what they are named after (None: they do not)."""
+
+    settings: Settings = Settings()
     reason: str | None = None
-    """Why this is only an approximation; None for neutral."""
 
 
-def whispered(samples: Samples, rng: np.random.Generator) -> Samples:
-    """Unvoiced speech: white noise through the linear-prediction envelope (order 26) of each 20 ms of speech.
+class _Scale(_Strict):
+    """One entry of the file: figures at both ends of the intensity scale."""
 
-    The envelope keeps the words; voicing and pitch are gone. Its low end is turned down by up to 12 dB below 700 Hz, as
-    a whisper has hardly any energy at the first harmonics.
-    """
-    order, width = 26, 480
-    hop = width // 2
-    window = np.hanning(width + 1)[:-1]
-    noise = rng.standard_normal(samples.size + 2 * width)
-    speech = np.pad(samples, width)
-    out = np.zeros(speech.size)
-    frequencies_hz = np.fft.rfftfreq(2 * width, 1 / RATE_HZ)
-    tilt = np.clip(frequencies_hz / 700.0, 0.25, 1.0)
-    for start in range(0, speech.size - width, hop):
-        frame = speech[start : start + width] * window
-        energy = float(np.sum(np.square(frame)))
-        if energy < 1e-7:
-            continue
-        lags = np.fft.irfft(np.square(np.abs(np.fft.rfft(frame, 2 * width))))[: order + 1]
-        envelope = 1.0 / np.abs(np.fft.rfft(_predictor(lags), 2 * width))
-        spectrum = np.fft.rfft(noise[start : start + width] * window, 2 * width) * envelope * tilt
-        filtered = np.fft.irfft(spectrum)[:width]
-        # Matched per frame: the noise's own fluctuations would otherwise sound like crackle.
-        out[start : start + width] += filtered * np.sqrt(energy / max(float(np.sum(np.square(filtered))), 1e-12))
-    return out[width : width + samples.size]
+    least: Settings
+    full: Settings
+    reason: str | None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _both_ends(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        figures = {name: value for name, value in data.items() if name != "reason"}
+        for name, value in figures.items():
+            if isinstance(value, list) and len(value) != 2:
+                raise ValueError(f"{name}: write one number, or [at intensity 0, at intensity 1]")
+        ends = [
+            {name: value[end] if isinstance(value, list) else value for name, value in figures.items()}
+            for end in (0, 1)
+        ]
+        return {"least": ends[0], "full": ends[1], "reason": data.get("reason")}
 
-def _predictor(lags: Samples) -> Samples:
-    """Prediction-error filter of autocorrelation lags (Levinson-Durbin)."""
-    error = lags[0] * 1.0001 + 1e-12
-    coefficients = np.array([1.0])
-    for step in range(1, lags.size):
-        reflection = -float(np.dot(coefficients, lags[step:0:-1][: coefficients.size])) / error
-        padded = np.concatenate((coefficients, [0.0]))
-        coefficients = padded + reflection * padded[::-1]
-        error *= 1.0 - reflection**2
-    return coefficients
+    def at(self, intensity: float) -> Settings:
+        """The settings on the line between both ends."""
+        low, high = self.least.model_dump(), self.full.model_dump()
+        return Settings(**{n: v if v is None else v + (high[n] - v) * intensity for n, v in low.items()})
 
 
-def wavering(samples: Samples, *, cents: float, hertz: float, depth: float, phase: float) -> Samples:
-    """Pitch moved up and down by `cents` at `hertz`, and level by `depth` (0..1) with it."""
-    oversampling = 4
-    dense = resampled(samples, oversampling)
-    seconds = np.arange(samples.size) / RATE_HZ
-    swing_s = (2.0 ** (cents / 1200.0) - 1.0) / (2 * np.pi * hertz)
-    moved = (seconds + swing_s * np.sin(2 * np.pi * hertz * seconds + phase)) * RATE_HZ * oversampling
-    tremor = 1.0 - depth * (0.5 + 0.5 * np.cos(2 * np.pi * hertz * seconds + phase))
-    return np.asarray(np.interp(moved, np.arange(dense.size), dense) * tremor)
+class _DeliveryFile(_Strict):
+    version: Literal[1]
+    default_intensity: Annotated[FiniteFloat, Field(ge=0, le=1)]
+    emotions: Mapping[str, _Scale]
+    aliases: Mapping[str, str]
+    speakers: Mapping[str, _Scale]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> _DeliveryFile:
+        if wrong := sorted(set(self.aliases.values()) - set(self.emotions)):
+            raise ValueError(f"aliases of no emotion here: {', '.join(wrong)}")
+        if both := sorted(set(self.aliases) & set(self.emotions)):
+            raise ValueError(f"both alias and emotion: {', '.join(both)}")
+        return self
 
 
-def _trembling(samples: Samples, rng: np.random.Generator) -> Samples:
-    return wavering(samples, cents=60, hertz=6.5, depth=0.35, phase=float(rng.uniform(0, 2 * np.pi)))
+def delivery_file_path() -> Path:
+    """Where the one data file of deliveries is."""
+    return Path(str(files("rig.bank.rendering").joinpath("deliveries.yaml")))
 
 
-def _sobbing(samples: Samples, rng: np.random.Generator) -> Samples:
-    shaken = wavering(samples, cents=90, hertz=4.5, depth=0.55, phase=float(rng.uniform(0, 2 * np.pi)))
-    return shaken * 0.8 + whispered(samples, rng) * 0.35
+def read_deliveries(path: Path) -> _DeliveryFile:
+    """The file; raises ValueError with one line for each thing wrong in it."""
+    try:
+        return _DeliveryFile.model_validate(read_yaml(path, _MAX_BYTES))
+    except YamlFileError as error:
+        raise ValueError(f"{path}: {error}") from error
+    except ValidationError as error:
+        lines = [f"{path}: {'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
+        raise ValueError("\n".join(lines)) from error
 
 
-def _sing_song(samples: Samples, rng: np.random.Generator) -> Samples:
-    return wavering(samples, cents=250, hertz=1.1, depth=0.2, phase=float(rng.uniform(0, 2 * np.pi)))
+@cache
+def _packaged() -> _DeliveryFile:
+    return read_deliveries(delivery_file_path())
 
 
-def _smeared(samples: Samples, rng: np.random.Generator) -> Samples:
-    """Consonants blurred: spectrum magnitudes averaged over about 50 ms and dulled above 2.5 kHz."""
-    width, hop = 720, 180
-    window = np.hanning(width + 1)[:-1]
-    padded = np.pad(samples, width)
-    starts = range(0, padded.size - width, hop)
-    spectra = np.array([np.fft.rfft(padded[start : start + width] * window) for start in starts])
-    magnitudes = np.abs(spectra)
-    blurred = np.mean([np.roll(magnitudes, shift, axis=0) for shift in (-2, -1, 0, 1, 2)], axis=0)
-    dull = 1.0 / (1.0 + (np.fft.rfftfreq(width, 1 / RATE_HZ) / 2500.0) ** 4)
-    shaped = spectra / np.maximum(magnitudes, 1e-9) * (0.65 * blurred + 0.35 * magnitudes) * dull
-    out = np.zeros(padded.size)
-    for start, spectrum in zip(starts, shaped, strict=True):
-        out[start : start + width] += np.fft.irfft(spectrum) * window
-    smooth = out[width : width + samples.size] / 1.5
-    return wavering(smooth, cents=40, hertz=0.7, depth=0.1, phase=float(rng.uniform(0, 2 * np.pi)))
+def emotions() -> frozenset[str]:
+    """Every emotion that can be rendered, aliases included."""
+    return frozenset(_packaged().emotions) | frozenset(_packaged().aliases)
 
 
-_SEMITONE = 2.0 ** (1 / 12)
-
-DELIVERIES: dict[str, Delivery] = {
-    "neutral": Delivery(),
-    "urgent": Delivery(
-        rate=1.2, pitch=_SEMITONE**2, gain_db=6.0, reason="faster, louder and two semitones higher, not acted urgency"
-    ),
-    "panicked": Delivery(
-        rate=1.25,
-        pitch=_SEMITONE**4,
-        gain_db=6.0,
-        process=_trembling,
-        reason="faster, louder, four semitones higher with a tremor, not acted panic",
-    ),
-    "anxious": Delivery(
-        rate=1.12,
-        pitch=_SEMITONE**1.5,
-        process=_trembling,
-        reason="slightly faster and higher with a tremor, not acted anxiety",
-    ),
-    "angry": Delivery(
-        rate=1.08, pitch=1.03, gain_db=7.0, reason="louder and slightly faster, without a shout's voice quality"
-    ),
-    "whispered": Delivery(
-        gain_db=-6.0, process=whispered, reason="noise shaped by the words' spectral envelope, not a recorded whisper"
-    ),
-    "slurred": Delivery(
-        rate=0.8, pitch=0.96, process=_smeared, reason="slowed and spectrally blurred, without slurred articulation"
-    ),
-    "tearful": Delivery(
-        rate=0.85, pitch=_SEMITONE, gain_db=-2.0, process=_sobbing, reason="slow, breathy and shaking, without sobs"
-    ),
-    "sarcastic": Delivery(
-        rate=0.82, process=_sing_song, reason="drawn out with exaggerated pitch swings, not acted sarcasm"
-    ),
-}
+def speakers() -> frozenset[str]:
+    """Every speaker profile that can be rendered."""
+    return frozenset(_packaged().speakers)
 
 
-def processed(stem: Samples, delivery: Delivery, rng: np.random.Generator) -> Samples:
-    """The delivery's signal processing on speech that already has its rate and pitch; silences stay silent."""
-    if delivery.process is None:
-        return stem
-    mask = audible(stem)
-    ramp = np.hanning(243)[1:-1]
-    return delivery.process(stem, rng) * np.convolve(mask, ramp / ramp.sum(), mode="same")
+def emotion_delivery(emotion: str, intensity: float | None) -> Delivery:
+    """The delivery of an emotion; `intensity` None stands for the file's default. Raises ValueError for others."""
+    table = _packaged()
+    name = table.aliases.get(emotion, emotion)
+    if name not in table.emotions:
+        raise ValueError(f"emotion {emotion!r} has no delivery; known: {', '.join(sorted(emotions()))}")
+    scale = table.emotions[name]
+    return Delivery(settings=scale.at(table.default_intensity if intensity is None else intensity), reason=scale.reason)
+
+
+def speaker_delivery(speaker: str | None) -> Delivery:
+    """What a speaker profile does to an adult voice; None is an adult. Raises ValueError for an unknown one."""
+    table = _packaged()
+    name = speaker or "adult"
+    if name not in table.speakers:
+        raise ValueError(f"speaker {speaker!r} cannot be rendered; known: {', '.join(sorted(speakers()))}")
+    return Delivery(settings=table.speakers[name].full, reason=table.speakers[name].reason)
+
+
+def delivery_of(emotion: str, intensity: float | None, speaker: str | None) -> Delivery:
+    """An emotion spoken by a speaker profile, with the reasons of both. Raises ValueError for an unknown name."""
+    felt, voice = emotion_delivery(emotion, intensity), speaker_delivery(speaker)
+    reasons = [reason for reason in (voice.reason, felt.reason) if reason]
+    return Delivery(settings=voice.settings.with_emotion(felt.settings), reason="; ".join(reasons) or None)
+
+
+def known_emotion(name: str) -> str:
+    """The name, for a model's field; raises ValueError where it has no delivery."""
+    emotion_delivery(name, None)
+    return name
+
+
+EmotionName = Annotated[str, AfterValidator(known_emotion)]

@@ -1,81 +1,170 @@
-"""Measures that a rendered clip's gates are made of: is the cue that the item claims really in the audio?
+"""Measures of a rendered clip's samples: pitch, tremor, voicing, rate, levels, tones, keypad digits.
 
-Pure functions of samples. They judge our own synthetic clips and are not the ears of any agent.
+Pure functions of samples. They judge our own synthetic clips by other means than those that made them (pitch by
+autocorrelation, not by the vocoder), and are not the ears of any agent. Limits are `rig.bank.rendering.gates`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from numpy.typing import NDArray
 
 from rig.bank.rendering import sounds
 from rig.bank.rendering.levels import RATE_HZ, Samples, audible, rms_dbfs
 
+HOP_S = 0.01
 _FRAME_S = 0.04
 _LOWEST_PITCH_HZ, _HIGHEST_PITCH_HZ = 70.0, 500.0
 _VOICED = 0.6
+_PHRASE_END_S = 0.2
+_PHRASE_GAP_S = 0.12
 
 
-class Gate(BaseModel):
-    """One measured value and the limits that it must keep."""
+@dataclass(frozen=True, slots=True)
+class PitchTrack:
+    """Pitch every 10 ms, by the autocorrelation of 40 ms."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    value: float
-    at_least: float | None = None
-    at_most: float | None = None
+    times_s: Samples
+    """Middle of each frame that is audible throughout."""
+    pitch_hz: Samples
+    """0 where the frame is unvoiced."""
 
     @property
-    def passed(self) -> bool:
-        """True within both limits."""
-        above = self.at_least is None or self.value >= self.at_least
-        return above and (self.at_most is None or self.value <= self.at_most)
+    def voiced_share(self) -> float:
+        """Share of audible frames that have a pitch, 0 to 1."""
+        return float(np.mean(self.pitch_hz > 0)) if self.pitch_hz.size else 0.0
 
-    def __str__(self) -> str:
-        limits = [f"at least {self.at_least:g}"] if self.at_least is not None else []
-        limits += [f"at most {self.at_most:g}"] if self.at_most is not None else []
-        return f"{self.value:.3g}, must be {' and '.join(limits)}"
-
-
-def gate(value: float, *, at_least: float | None = None, at_most: float | None = None) -> Gate:
-    """A gate with its value rounded to three decimals, as the manifest stores it."""
-    return Gate(value=round(value, 3), at_least=at_least, at_most=at_most)
+    @property
+    def voiced_hz(self) -> Samples:
+        """The pitches there are; raises ValueError where nothing is voiced."""
+        voiced = self.pitch_hz[self.pitch_hz > 0]
+        if not voiced.size:
+            raise ValueError("nothing voiced")
+        return voiced
 
 
-def pitch_track_hz(samples: Samples) -> tuple[Samples, float]:
-    """Pitch of each voiced 40 ms frame (autocorrelation peak above 0.6), and the share of audible frames voiced."""
-    width = round(_FRAME_S * RATE_HZ)
+def pitch_track(samples: Samples) -> PitchTrack:
+    """Pitch of every audible frame."""
+    width, hop = round(_FRAME_S * RATE_HZ), round(HOP_S * RATE_HZ)
     shortest, longest = round(RATE_HZ / _HIGHEST_PITCH_HZ), round(RATE_HZ / _LOWEST_PITCH_HZ)
-    mask = audible(samples)
-    pitches: list[float] = []
-    frames = 0
-    for start in range(0, samples.size - width, width // 2):
-        if not mask[start : start + width].all():
-            continue
-        frames += 1
-        frame = samples[start : start + width] - samples[start : start + width].mean()
-        lags = np.fft.irfft(np.square(np.abs(np.fft.rfft(frame, 2 * width))))[:longest]
-        # Divided by the triangle of the overlap, so that long lags are not at a disadvantage.
-        strength = lags / (lags[0] + 1e-12) * width / (width - np.arange(longest))
+    if samples.size < width:
+        return PitchTrack(np.zeros(0), np.zeros(0))
+    views = np.lib.stride_tricks.sliding_window_view(samples, width)[::hop]
+    heard = np.lib.stride_tricks.sliding_window_view(audible(samples), width)[::hop].all(axis=1)
+    frames = views[heard] - views[heard].mean(axis=1, keepdims=True)
+    lags = np.fft.irfft(np.square(np.abs(np.fft.rfft(frames, 2 * width))))[:, :longest]
+    # Divided by the triangle of the overlap, so that long lags are not at a disadvantage.
+    strength = lags / (lags[:, :1] + 1e-12) * width / (width - np.arange(longest))
+    pitches = np.zeros(len(frames))
+    for at, row in enumerate(strength):
         # The first lag nearly as good as the best: twice the period fits as well.
-        lag = shortest + int(np.argmax(strength[shortest:] >= 0.9 * strength[shortest:].max()))
-        lag += int(np.argmax(strength[lag : lag + shortest // 2]))
-        if strength[lag] > _VOICED:
-            pitches.append(RATE_HZ / lag)
-    return np.asarray(pitches), len(pitches) / frames if frames else 0.0
+        lag = shortest + int(np.argmax(row[shortest:] >= 0.9 * row[shortest:].max()))
+        lag += int(np.argmax(row[lag : lag + shortest // 2]))
+        if row[lag] > _VOICED:
+            pitches[at] = RATE_HZ / _between(row, lag)
+    return PitchTrack(np.asarray(np.flatnonzero(heard) * HOP_S + _FRAME_S / 2, np.float64), pitches)
+
+
+def _between(row: Samples, lag: int) -> float:
+    """The lag of the peak of the parabola through a maximum and its neighbours: pitch finer than one sample."""
+    if not 0 < lag < row.size - 1:
+        return float(lag)
+    before, here, after = row[lag - 1 : lag + 2]
+    bend = before - 2 * here + after
+    return lag + (float(0.5 * (before - after) / bend) if bend < 0 else 0.0)
 
 
 def median_pitch_hz(samples: Samples) -> float:
     """Median pitch over voiced frames in hertz; raises ValueError where nothing is voiced."""
-    pitches, _ = pitch_track_hz(samples)
-    if not pitches.size:
-        raise ValueError("nothing voiced")
-    return float(np.median(pitches))
+    return float(np.median(pitch_track(samples).voiced_hz))
 
 
-def voiced_share(samples: Samples) -> float:
-    """Share of audible frames that have a pitch, 0 to 1."""
-    return pitch_track_hz(samples)[1]
+@dataclass(frozen=True, slots=True)
+class PitchPairs:
+    """Pitch of a delivery beside the pitch of the neutral speech that it was made from, frame by frame."""
+
+    times_s: Samples
+    """In the delivery, ascending."""
+    neutral_st: Samples
+    """Semitones against the neutral median."""
+    spoken_st: Samples
+    """Semitones against the same."""
+    phrase_end: NDArray[np.bool_]
+    """In the last 0.2 s of voice of a phrase."""
+
+    def change_st(self, pitch_range: float) -> float:
+        """By how much the pitch lies higher, semitones (median), where it moves `pitch_range` times as far."""
+        return float(np.median(self.spoken_st - pitch_range * self.neutral_st))
+
+    @property
+    def range_ratio(self) -> float:
+        """How far the pitch moves for each semitone that it moves in the neutral speech (slope, phrase ends apart)."""
+        before, after = self.neutral_st[~self.phrase_end], self.spoken_st[~self.phrase_end]
+        return float(np.polyfit(before, after, 1)[0]) if before.size > 2 else float("nan")
+
+    def left_over_st(self, pitch_range: float) -> Samples:
+        """What of the pitch's movement the neutral one, its range changed, does not explain; median 0."""
+        rest = self.spoken_st - pitch_range * self.neutral_st
+        return np.asarray(rest - np.median(rest[~self.phrase_end])) if (~self.phrase_end).any() else rest
+
+
+def pitch_pairs(neutral: PitchTrack, spoken: PitchTrack, source_s: Callable[[Samples], Samples]) -> PitchPairs:
+    """Both pitches where both are voiced; `source_s` tells which neutral time each delivered time comes from.
+
+    Raises ValueError where fewer than ten frames are voiced in both.
+    """
+    at_s = source_s(spoken.times_s)
+    nearest = np.clip(np.searchsorted(neutral.times_s, at_s - HOP_S / 2), 0, max(0, neutral.times_s.size - 1))
+    near = np.abs(neutral.times_s[nearest] - at_s) <= HOP_S if neutral.times_s.size else np.zeros(0, bool)
+    both = near & (spoken.pitch_hz > 0) & (neutral.pitch_hz[nearest] > 0)
+    # An octave's error of either track is no change of pitch.
+    ratio = np.where(both, spoken.pitch_hz / np.where(both, neutral.pitch_hz[nearest], 1.0), 1.0)
+    both &= np.abs(np.log2(ratio / np.median(ratio[both]))) < 0.6 if both.any() else both
+    if both.sum() < 10:
+        raise ValueError("hardly anything voiced in both the delivery and the neutral speech")
+    median_hz = float(np.median(neutral.voiced_hz))
+    times_s = spoken.times_s[both]
+    final = np.zeros(times_s.size, dtype=bool)
+    # A phrase ends where nothing is audible for a while: unvoiced consonants do not end one.
+    for stop_s in spoken.times_s[np.diff(spoken.times_s, append=np.inf) > _PHRASE_GAP_S]:
+        before = times_s[times_s <= stop_s]
+        if before.size:
+            final |= (times_s > before[-1] - _PHRASE_END_S) & (times_s <= before[-1])
+    neutral_st = 12 * np.log2(neutral.pitch_hz[nearest[both]] / median_hz)
+    spoken_st = 12 * np.log2(spoken.pitch_hz[both] / median_hz)
+    return PitchPairs(times_s, neutral_st, spoken_st, final)
+
+
+def level_swing_db(neutral: Samples, spoken: Samples, source_s: Callable[[Samples], Samples], hertz: float) -> float:
+    """Amplitude at `hertz` of the delivery's level against the neutral one's, decibels of amplitude."""
+    before, after = _levels_db(neutral), _levels_db(spoken)
+    times_s = np.arange(after.size, dtype=np.float64) * HOP_S
+    at = np.round(source_s(times_s) / HOP_S)
+    loud = (at >= 0) & (at < before.size)
+    at = np.where(loud, at, 0).astype(int)
+    loud &= before[at] > before.max() - 25
+    return swing(times_s[loud], after[loud] - before[at][loud], hertz)
+
+
+def _levels_db(samples: Samples) -> Samples:
+    """Level of 30 ms around every 10 ms, dBFS."""
+    width, hop = round(0.03 * RATE_HZ), round(HOP_S * RATE_HZ)
+    views = np.lib.stride_tricks.sliding_window_view(np.pad(samples, width // 2), width)[::hop]
+    return np.asarray(10 * np.log10(np.mean(np.square(views), axis=1) + 1e-9))
+
+
+def swing(times_s: Samples, values: Samples, hertz: float) -> float:
+    """Amplitude of the sine of this frequency in values whose slow course (one period, 0.3 s at least) is taken out."""
+    if values.size < 20:
+        return 0.0
+    near = np.abs(times_s[:, None] - times_s[None, :]) <= max(0.15, 0.5 / hertz)
+    quick = values - (near @ values) / near.sum(axis=1)
+    # Steps from one sound to the next are no tremor: what is far out counts no more than its limit.
+    quick = np.clip(quick, *np.percentile(quick, [5, 95]))
+    return float(2 * np.abs(np.mean(quick * np.exp(-2j * np.pi * hertz * times_s))))
 
 
 def tone_rise_db(samples: Samples, stem: Samples, frequency_hz: float, width_hz: float = 30.0) -> float:
@@ -107,6 +196,34 @@ def end_level_dbfs(samples: Samples) -> float:
     return rms_dbfs(samples[-round(0.03 * RATE_HZ) :])
 
 
-def audible_s(samples: Samples) -> float:
-    """Seconds of audible speech."""
-    return float(audible(samples).sum()) / RATE_HZ
+def audible_s(samples: Samples, within: NDArray[np.bool_] | None = None) -> float:
+    """Seconds of audible sound, where `within` holds (per sample)."""
+    heard = audible(samples)
+    return float((heard if within is None else heard & within).sum()) / RATE_HZ
+
+
+def inner_silence_s(samples: Samples) -> float:
+    """Seconds without audible sound between the first and the last that is audible."""
+    heard = np.flatnonzero(audible(samples))
+    return (float(heard[-1] - heard[0] + 1) - heard.size) / RATE_HZ if heard.size else 0.0
+
+
+def longest_silence_s(samples: Samples) -> float:
+    """The longest stretch without audible sound between the first and the last that is audible, seconds."""
+    heard = np.flatnonzero(audible(samples))
+    return float(np.diff(heard).max(initial=1) - 1) / RATE_HZ
+
+
+def clipped_runs(samples: Samples) -> int:
+    """How often three or more neighbouring samples stand at the clip's own peak: a flattened top."""
+    peak = np.abs(samples).max(initial=0.0)
+    top = np.concatenate(([False], np.abs(samples) >= peak - 1 / 32768, [False])) if peak > 0.05 else np.zeros(2, bool)
+    edges = np.flatnonzero(np.diff(top.astype(np.int8))).reshape(-1, 2)
+    return int(np.sum(edges[:, 1] - edges[:, 0] >= 3))
+
+
+def above_db(samples: Samples, frequency_hz: float) -> float:
+    """Power above a frequency against the whole, dB (at least -120)."""
+    power = np.square(np.abs(np.fft.rfft(samples)))
+    share = power[np.fft.rfftfreq(samples.size, 1 / RATE_HZ) > frequency_hz].sum() / max(power.sum(), 1e-20)
+    return float(10 * np.log10(max(share, 1e-12)))

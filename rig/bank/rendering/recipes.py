@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from rig.bank.loader import MAX_ITEM_BYTES
-from rig.bank.rendering.deliveries import DELIVERIES
+from rig.bank.rendering.deliveries import EmotionName
 from rig.bank.rendering.voices import VOICES
 from rig.bank.yaml_file import YamlFileError, read_yaml
 
@@ -20,14 +20,7 @@ def _known_voice(name: str) -> str:
     return name
 
 
-def _known_delivery(name: str) -> str:
-    if name not in DELIVERIES:
-        raise ValueError(f"unknown delivery {name!r}; known: {', '.join(sorted(DELIVERIES))}")
-    return name
-
-
 VoiceName = Annotated[str, AfterValidator(_known_voice)]
-DeliveryName = Annotated[str, AfterValidator(_known_delivery)]
 
 
 class _Strict(BaseModel):
@@ -37,8 +30,8 @@ class _Strict(BaseModel):
 class VariantRecipe(_Strict):
     """What one variant needs beyond its item's recipe."""
 
-    delivery: DeliveryName | None = None
-    """Instead of the delivery named by the variant's emotion."""
+    delivery: EmotionName | None = None
+    """Instead of the variant's own emotion, at the same intensity."""
     second_voice: VoiceName | None = None
     """Who speaks the scene's text; by default a synthesiser other than the caller's."""
     approximate: str | None = None
@@ -52,6 +45,8 @@ class ItemRecipe(_Strict):
     seed: Annotated[int, Field(ge=0)]
     spoken: str | None = None
     """What the synthesiser is given where it would read the transcript otherwise than a caller says it; same words."""
+    spoken_reply: str | None = None
+    """The same for the caller's reply in a followup."""
     variants: Mapping[str, VariantRecipe] = Field(default_factory=dict)
 
 

@@ -21,12 +21,12 @@ from rig.bank.rendering.levels import (
     speech_rms_dbfs,
     window_levels_db,
 )
+from rig.bank.rendering.surroundings import SOUNDS
 
 SLOT_MARGIN_S = 0.04
-TONES: dict[str, tuple[Callable[[float], Samples], float]] = {
-    "monitor_beep": (sounds.monitor_beep, sounds.MONITOR_BEEP_HZ),
-    "co_alarm": (sounds.co_alarm, sounds.CO_ALARM_HZ),
-}
+SHORTEST_SOUND_S = 1.5
+HESITATION_S = 1.1
+SILENCE_S = 2.5
 NOISES: dict[str, Callable[[float, np.random.Generator], Samples]] = {
     "white_noise": sounds.white_noise,
     "radio_squelch": sounds.radio_squelch,
@@ -58,10 +58,10 @@ def _added(stem: Samples, sound: Samples, start_s: float) -> Mix:
     return Mix(limited(np.pad(stem, (0, size - stem.size)) + added), added)
 
 
-def with_tone(stem: Samples, name: str, snr_db: float, start_s: float) -> Mix:
-    """A repeated tone (`TONES`) from `start_s` to the end of the clip."""
-    sound, _ = TONES[name]
-    return mixed(stem, sound(max(0.0, stem.size / RATE_HZ - start_s)), snr_db, start_s)
+def with_sound(stem: Samples, name: str, snr_db: float, start_s: float, rng: np.random.Generator) -> Mix:
+    """A sound of the surroundings (`SOUNDS`) from `start_s` to the end of the clip, at least 1.5 s of it."""
+    seconds = max(SHORTEST_SOUND_S, stem.size / RATE_HZ - start_s)
+    return mixed(stem, SOUNDS[name].make(seconds, rng), snr_db, start_s)
 
 
 def with_dtmf(stem: Samples, digits: str, snr_db: float, start_s: float) -> Mix:
@@ -98,6 +98,27 @@ def line_drop_s(stem: Samples, first_word_s: tuple[float, float]) -> float:
 def cut_at(stem: Samples, cut_s: float) -> Samples:
     """The stem up to the cut, with no fade and nothing after it."""
     return stem[: round(cut_s * RATE_HZ)].copy()
+
+
+def halted(stem: Samples, at_s: float, first_word_s: tuple[float, float] | None, pause_s: float) -> Samples:
+    """The caller stops before a word, for `pause_s`.
+
+    With `first_word_s`, the word is begun first (up to 60 % and 0.22 s of it), broken off, and then said in full: a
+    restart as hesitant speakers make it.
+    """
+    fade = np.linspace(1.0, 0.0, round(0.015 * RATE_HZ))
+    cut = round(at_s * RATE_HZ)
+    begun = np.zeros(0)
+    if first_word_s is not None:
+        length_s = min(0.6 * (first_word_s[1] - first_word_s[0]), 0.22)
+        begun = stem[cut : cut + round(length_s * RATE_HZ)].copy()
+        begun[-fade.size :] *= fade[-begun.size :]
+    before, after = stem[:cut].copy(), stem[cut:].copy()
+    size = min(fade.size, before.size)
+    if first_word_s is None:
+        before[before.size - size :] *= fade[fade.size - size :]
+    after[: fade.size] *= fade[::-1][: after.size]
+    return np.concatenate((before, begun, np.zeros(round(pause_s * RATE_HZ)), after))
 
 
 def speech_gap_db(mix: Mix, stem: Samples) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from rig.bank.rendering.levels import RATE_HZ, Samples
 
 MONITOR_BEEP_HZ = 960.0
-CO_ALARM_HZ = 3100.0
+ALARM_HZ = 3100.0
 _MONITOR_PERIOD_S = 0.8
 _MONITOR_ON_S = 0.12
 _RAMP_S = 0.005
@@ -33,7 +33,8 @@ def gate(samples: Samples, on_s: list[tuple[float, float]]) -> Samples:
     return samples * envelope
 
 
-def _tone(frequency_hz: float, seconds: float) -> Samples:
+def tone(frequency_hz: float, seconds: float) -> Samples:
+    """A sine of unit RMS."""
     times_s = np.arange(round(seconds * RATE_HZ)) / RATE_HZ
     return np.asarray(np.sqrt(2.0) * np.sin(2 * np.pi * frequency_hz * times_s))
 
@@ -41,7 +42,7 @@ def _tone(frequency_hz: float, seconds: float) -> Samples:
 def monitor_beep(seconds: float) -> Samples:
     """A bedside monitor: 0.12 s beeps of 960 Hz, 75 a minute, the first at once."""
     starts_s = np.arange(0.0, seconds, _MONITOR_PERIOD_S)
-    return gate(_tone(MONITOR_BEEP_HZ, seconds), [(float(at), float(at) + _MONITOR_ON_S) for at in starts_s])
+    return gate(tone(MONITOR_BEEP_HZ, seconds), [(float(at), float(at) + _MONITOR_ON_S) for at in starts_s])
 
 
 def co_alarm(seconds: float) -> Samples:
@@ -51,7 +52,7 @@ def co_alarm(seconds: float) -> Samples:
     """
     groups_s = np.arange(0.0, seconds, 4 * 0.1 + 3 * 0.1 + 5.0)
     pulses = [(float(at) + 0.2 * pulse, float(at) + 0.2 * pulse + 0.1) for at in groups_s for pulse in range(4)]
-    return gate(_tone(CO_ALARM_HZ, seconds), pulses)
+    return gate(tone(ALARM_HZ, seconds), pulses)
 
 
 def dtmf(digits: str) -> Samples:
@@ -59,7 +60,7 @@ def dtmf(digits: str) -> Samples:
     pieces = []
     for digit in digits:
         low_hz, high_hz = dtmf_pair_hz(digit)
-        both = (_tone(low_hz, DTMF_ON_S) + _tone(high_hz, DTMF_ON_S)) / np.sqrt(2.0)
+        both = (tone(low_hz, DTMF_ON_S) + tone(high_hz, DTMF_ON_S)) / np.sqrt(2.0)
         pieces += [gate(both, [(0.0, DTMF_ON_S)]), np.zeros(round(DTMF_ON_S * RATE_HZ))]
     if not pieces:
         raise ValueError("no keypad digits given")

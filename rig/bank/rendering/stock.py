@@ -1,10 +1,12 @@
 """The six spoken replies that the embedded agents answer with, rendered once into `rig/agents/stock`.
 
+`python -m rig.bank.rendering.stock FOLDER` writes them.
 The file names are the agents' interface; the words are ours.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,3 +33,8 @@ def render_stock(folder: Path) -> Iterator[Path]:
         path = folder / f"{name}.flac"
         soundfile.write(path, to_pcm16(speech), RATE_HZ, format="FLAC", subtype="PCM_16")
         yield path
+
+
+if __name__ == "__main__":
+    for written in render_stock(Path(sys.argv[1])):
+        print(written)

@@ -20,8 +20,11 @@ import soundfile
 
 from rig.bank.rendering.levels import RATE_HZ, Samples
 
+# Name → factor of pitch and formants against hibari's own speaker.
 HIBARI_VOICES = {"hibari": 1.0, "hibari@0.80": 0.80, "hibari@0.90": 0.90, "hibari@1.12": 1.12}
 FLITE_VOICES = {"flite:slt": "slt", "flite:rms": "rms", "flite:awb": "awb"}
+# Vocal tract of each flite speaker against an adult woman's: men's formants lie some 15 % lower.
+_FLITE_TRACTS = {"flite:slt": 1.0, "flite:rms": 0.86, "flite:awb": 0.88}
 VOICES = frozenset(HIBARI_VOICES) | frozenset(FLITE_VOICES)
 _FLITE_TIMEOUT_S = 60
 
@@ -35,6 +38,11 @@ def resampled(samples: Samples, ratio: float) -> Samples:
     if ratio == 1.0:
         return samples
     return np.asarray(samplerate.resample(samples.astype(np.float32), ratio, "sinc_best"), dtype=np.float64)
+
+
+def tract_of(voice: str) -> float:
+    """Resonances of a voice's vocal tract against an adult woman's."""
+    return HIBARI_VOICES.get(voice) or _FLITE_TRACTS[voice]
 
 
 def engine_of(voice: str) -> str:

@@ -18,6 +18,7 @@ from rig.bank.rendering.voices import resampled
 
 _RECOGNISER_RATE_HZ = 16_000
 _FRAME_S = 0.01
+_FLOOR = 1e-4
 _UNIT_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
@@ -113,7 +114,9 @@ class Recogniser:
         return found
 
     def _decode(self, samples: Samples) -> None:
-        narrow = np.clip(resampled(samples, _RECOGNISER_RATE_HZ / RATE_HZ), -1.0, 1.0)
+        # Digital silence has no spectrum to align with: a floor of noise at -80 dBFS, always the same.
+        floor = np.random.default_rng(0).standard_normal(samples.size) * _FLOOR
+        narrow = np.clip(resampled(samples + floor, _RECOGNISER_RATE_HZ / RATE_HZ), -1.0, 1.0)
         self._decoder.start_utt()
         self._decoder.process_raw((narrow * 32767).astype("<i2").tobytes(), no_search=False, full_utt=True)
         self._decoder.end_utt()
