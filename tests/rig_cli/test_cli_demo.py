@@ -145,8 +145,8 @@ def test_the_whole_demo_as_a_plan(cli: Any) -> None:
     assert [row["target"] for row in plan["targets"]] == [*ACOUSTIC, "local-cascade"]
     for row in plan["targets"]:
         assert row["cells"] == row["audio"] + row["text_twin"] + row["probe"]
-        assert row["text_twin"] == 14
-        assert row["audio"] >= 30
+        assert row["text_twin"] >= 30
+        assert row["audio"] >= 68
         assert 0 < row["audio_minutes"] < 20
         assert 0 < row["wall_minutes"] < 5
     assert (plan["not_planned"], plan["input_errors"]) == ([], [])
