@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -35,6 +35,7 @@ EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _UNFIT = "holds a line break, an outer space or a character that is not plain ASCII; copy the value again"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE", re.IGNORECASE)
 _LONG_VALUE = 16
+_SIDES = ("realtime", "file")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -173,6 +174,20 @@ class TargetConfig(_Section):
         return value
 
 
+class PairConfig(_Section):
+    """One model served in two ways; `rig compare` tells realtime minus file."""
+
+    realtime: Name
+    file: Name
+
+
+class StepsConfig(_Section):
+    """Targets in an order of their own (generations of a model, rungs of a ladder); each is compared with the next."""
+
+    name: str = ""
+    targets: tuple[Name, ...] = Field(min_length=2)
+
+
 class Config(_Section):
     """A whole config file."""
 
@@ -198,6 +213,9 @@ class Config(_Section):
     barge_in: BargeInConfig | None = None
     preflight: bool = True
     """Open and set up one session per target before its first cell."""
+    pairs: tuple[PairConfig, ...] = ()
+    """Realtime against file mode, for `rig compare`; default: by `family`."""
+    steps: tuple[StepsConfig, ...] = ()
     targets: tuple[TargetConfig, ...] = Field(min_length=1)
 
 
@@ -253,6 +271,7 @@ def _resolved(raw: object, where: str, folder: Path, environ: Mapping[str, str])
         }
         names = [target.name for target in config.targets]
         problems += [f"targets: name {name!r} is used twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+        problems += _unknown_names(config, names)
     if problems:
         mask = Scrubber(used.values()).mask  # a message may repeat what stands in the file, filled in
         raise ConfigError(where, [mask(problem) for problem in problems])
@@ -264,6 +283,15 @@ def _resolved(raw: object, where: str, folder: Path, environ: Mapping[str, str])
         secret_names=tuple(sorted(used)),
         public=raw,
     )
+
+
+def _unknown_names(config: Config, known: Collection[str]) -> Iterator[str]:
+    """One line per name in `pairs` or `steps` that is no target's."""
+    places = [(f"pairs[{n}].{side}", getattr(one, side)) for n, one in enumerate(config.pairs) for side in _SIDES]
+    places += [(f"steps[{n}].targets", name) for n, one in enumerate(config.steps) for name in one.targets]
+    for place, name in places:
+        if name not in known:
+            yield f"{place}: no target {name!r}; there are: {', '.join(known)}"
 
 
 def _keys(

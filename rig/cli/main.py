@@ -121,24 +121,33 @@ def report(
 
 @app.command()
 def compare(
-    first: Annotated[Path, typer.Argument(help="Run folder, e.g. of the version before.", show_default=False)],
-    second: Annotated[Path, typer.Argument(help="Run folder to compare with it.", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders: two to compare, one for its serving modes.")],
     pair: Annotated[
-        list[str] | None, typer.Option("--pair", help="A=B: target of the first run against one of the second.")
+        list[str] | None,
+        typer.Option("--pair", help="A=B: target of the first run against one of the second; or REALTIME=FILE."),
     ] = None,
+    serving: Annotated[
+        bool, typer.Option("--serving", help="Realtime minus file mode within pairs, over all the runs.")
+    ] = False,
     bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
     as_json: AsJson = False,
     markdown: AsMarkdown = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Serving modes as one HTML file (extra: report).")] = None,
 ) -> None:
-    """Compare two runs, cell by cell.
+    """Compare two runs, or serving modes, cell by cell.
 
-    Credit, harm, probe and latency on the cells that both measured.
+    Two runs: credit, harm, probe and latency on the cells that both measured. One run, or --serving: realtime minus
+    file mode within the pairs of the config (docs/serving-modes.md); exit code 2 if a pair is refused.
 
-    Example: rig compare runs/before runs/after
+    Example: rig compare runs/before runs/after; rig compare runs/both-modes --html serving.html
     """
-    from rig.cli.compare_command import print_comparison
+    from rig.cli.compare_command import print_comparison, print_serving
 
-    print_comparison(first, second, pair or [], bank, as_json=as_json, markdown=markdown)
+    if serving or len(runs) == 1:
+        raise typer.Exit(print_serving(runs, pair or [], bank, as_json=as_json, markdown=markdown, html=html))
+    if len(runs) > 2 or html is not None:
+        raise typer.BadParameter("two runs are compared; for serving modes of several, or --html, give --serving")
+    print_comparison(runs[0], runs[1], pair or [], bank, as_json=as_json, markdown=markdown)
 
 
 @app.command()
