@@ -98,3 +98,9 @@ def test_no_trick_pays_on_the_demo_bank() -> None:
     policies = blind_policies(load_bank("demo"))
     assert [policy for policy in policies if policy.exceeds] == []
     assert all(policy.judged for policy in policies)
+
+
+def test_the_page_has_the_figures_of_the_demo_bank(repo_dir: Path) -> None:
+    page = (repo_dir / "docs" / "bank.md").read_text()
+    for policy in blind_policies(load_bank("demo")):
+        assert f"| {policy.name} | {policy.mean:.2f} |" in page
