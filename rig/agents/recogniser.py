@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import samplerate
+import soxr
 from pocketsphinx import Decoder
 
 RATE_HZ = 16_000
@@ -37,7 +37,7 @@ class Recogniser:
         if rate_hz != RATE_HZ:
             # Fed with silence at the end, since the resampler keeps back its tail.
             padded = np.pad(speech, (0, round(_RESAMPLER_TAIL_S * rate_hz)))
-            speech = samplerate.resample(padded, RATE_HZ / rate_hz, "sinc_fastest")
+            speech = soxr.resample(padded, rate_hz, RATE_HZ)
         pcm = np.round(np.clip(speech, -1.0, 1.0) * 32767.0).astype("<i2").tobytes()
         # Fresh features: the running mean of one utterance's cepstra would colour the next.
         self._decoder.reinit_feat()

@@ -374,6 +374,26 @@ def render_(
     raise typer.Exit(render(bank, set(item or ()), force=force, processes=processes, as_json=as_json))
 
 
+@bank_app.command("show")
+def show_(
+    bank: Annotated[str, typer.Argument(help="A bank folder, or the name of a packaged bank.")] = "demo",
+    item: Annotated[list[str] | None, typer.Option("--item", help="Only this item, repeatable.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one page with clips and spectrograms here (extra: report).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every clip of a bank: what is to be heard in it, what was measured, what people ruled.
+
+    Exit code 0: all clips are there; 1: some are missing or withheld.
+
+    Example: rig bank show --html bank.html
+    """
+    from rig.cli.bank_show_command import show
+
+    raise typer.Exit(show(bank, set(item or ()), html, as_json_text=as_json))
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version

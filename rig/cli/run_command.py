@@ -45,6 +45,7 @@ def run_and_report(
     as_json: bool,
     verbose: bool,
     max_cost: float | None = None,
+    workers: int = 1,
 ) -> int:
     """Run a config and print its report; the process's exit code. `max_cost` goes before the config's own."""
     resolved = load_config(config_path)
@@ -76,7 +77,7 @@ def run_and_report(
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
             try:
                 result: RunResult = anyio.run(
-                    run, prepared, folder, observer, scrubber, backend_options={"use_uvloop": _has_uvloop()}
+                    run, prepared, folder, observer, scrubber, workers, backend_options={"use_uvloop": _has_uvloop()}
                 )
             except KeyboardInterrupt:
                 progress.say(f"interrupted; what was measured is in {path}. Run again with --out {path} to go on")

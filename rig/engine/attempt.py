@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypedDict
 from urllib.parse import urlsplit
 
+import anyio
 import anyio.to_thread
 
 from adapters import registry
@@ -32,6 +33,7 @@ from rig.config import Config
 from rig.engine.barge_in import kept
 from rig.engine.clips import PreparedClip
 from rig.engine.heard import heard, reply_audio
+from rig.engine.keys import Key
 from rig.engine.plan import Cell, Target
 from rig.engine.second_turn import play_second_turn, started_by
 from transports.transport import Transport
@@ -42,6 +44,7 @@ from turn_control.ticker import Ticker
 from turn_control.turn import CallerTurn, SpokenTurn, TextTurn, TurnRecord, play_turn
 
 _ENCODED_CLIPS_KEPT = 64
+_ENCODING = anyio.CapacityLimiter(1)
 
 
 class TurnRules(TypedDict):
@@ -70,8 +73,11 @@ class Attempts:
         self._target = target
         self._settings = settings
         self._dialect = registry.dialect(target.config.adapter)
+        # What is slow to import holds up every stream, so it is not left for the first session.
         if isinstance(self._dialect, Preloads):
             self._dialect.preload()
+        if not isinstance(self._dialect, OwnTransport):
+            import transports.websocket  # noqa: F401 - not at the top: file-mode runs need no WebSocket client
         self._clock = clock
         self._ticker = ticker
         self._ssl_context = ssl_context
@@ -82,13 +88,13 @@ class Attempts:
         )
         self._encoded: OrderedDict[tuple[str, int], EncodedClip] = OrderedDict()
 
-    async def make(self, cell: Cell, number: int, key: str | None) -> AttemptRecord:
+    async def make(self, cell: Cell, number: int, key: Key) -> AttemptRecord:
         """Attempt `cell` for the `number`-th time. Peer and network faults end in a capture, never in an exception."""
         started_ns = self._clock.now_ns()
         if cell.input_error is not None:
             error = ErrorInfo(kind="input", code="clip", message=cell.input_error)
             return AttemptRecord(self._capture(cell, number, started_ns, Ending.INPUT_ERROR, error))
-        session = self._session(key)
+        session = self._session(key.value)
         try:
             turn = await self._turn(cell, session)
             await session.open(cell.setup, self._config.limits.setup_s)
@@ -122,13 +128,13 @@ class Attempts:
             last = cell.setup
         return None
 
-    async def preflight(self, cell: Cell, number: int, key: str | None) -> AttemptRecord | None:
+    async def preflight(self, cell: Cell, number: int, key: Key) -> AttemptRecord | None:
         """Open and set up a session as for `cell`, and close it: nothing is said and no answer is asked for.
 
         None when the session became ready, else the record of an attempt that ended there.
         """
         started_ns = self._clock.now_ns()
-        session = self._session(key)
+        session = self._session(key.value)
         try:
             await session.open(cell.setup, self._config.limits.setup_s)
         except (SessionError, SettingsError) as failed:
@@ -154,7 +160,6 @@ class Attempts:
     def _transport(self) -> Transport:
         if isinstance(self._dialect, OwnTransport):
             return self._dialect.transport(self._clock)
-        # Imported here: file-mode runs need no WebSocket client.
         from transports.websocket import WebSocketTransport
 
         return WebSocketTransport(self._clock, self._ssl_context)
@@ -207,15 +212,19 @@ class Attempts:
         key = (clip.pcm_sha256, clip.source_rate_hz)
         encoded = self._encoded.get(key)
         if encoded is None:
-            rate_hz = cell.setup.input_rate_hz
-            pcm = await anyio.to_thread.run_sync(clip.pcm_at, rate_hz)
-            encoded = session.encode_clip(pcm, rate_hz, self._config.chunk_ms)
+            # In a thread, since other turns are being played meanwhile; in one alone, since each would take its share
+            # of the interpreter from them.
+            encoded = await anyio.to_thread.run_sync(self._encode, cell, session, clip, limiter=_ENCODING)
             self._encoded[key] = encoded
             if len(self._encoded) > _ENCODED_CLIPS_KEPT:
                 self._encoded.popitem(last=False)
         else:
             self._encoded.move_to_end(key)
         return SpokenTurn(encoded, clip.speech_end_s)
+
+    def _encode(self, cell: Cell, session: Session, clip: PreparedClip) -> EncodedClip:
+        rate_hz = cell.setup.input_rate_hz
+        return session.encode_clip(clip.pcm_at(rate_hz), rate_hz, self._config.chunk_ms)
 
     def _capture(
         self,

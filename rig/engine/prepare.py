@@ -45,7 +45,7 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
     """
     config = resolved.config
     bank = load_bank(bank_location(resolved), config.engine)
-    targets, problems = _targets(resolved)
+    targets, problems = checked_targets(resolved)
     prices = {
         target.name: price
         for target in config.targets
@@ -89,7 +89,8 @@ def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: st
     return TargetSettings(target.model, base_url or target.base_url, key, target.settings)
 
 
-def _targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
+def checked_targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
+    """The targets whose settings their dialects take, and what is wrong with the others, one line each."""
     targets: list[Target] = []
     problems: list[str] = []
     complain: Callable[[str], None] = problems.append

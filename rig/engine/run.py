@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Set
+from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,10 +23,12 @@ from rig.agents.fleet import fleet
 from rig.calibration.record import last
 from rig.engine.attempt import Attempts
 from rig.engine.costs import Spending
+from rig.engine.crew import Crew, CrewAttempts, processes
 from rig.engine.keys import KeyPool, RequestRate
 from rig.engine.plan import Cell
 from rig.engine.prepare import Prepared, bank_location
 from rig.engine.runner import Observer, Runner, TargetAccess, TargetOutcome
+from rig.engine.work import Work
 from rig.scoring.digest import bank_digest
 from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
@@ -100,39 +102,44 @@ def remaining(prepared: Prepared, folder: RunFolder) -> Remaining:
     )
 
 
-async def run(prepared: Prepared, folder: RunFolder, observer: Observer, scrubber: Scrubber) -> RunResult:
-    """Run what the folder still lacks.
+async def run(
+    prepared: Prepared, folder: RunFolder, observer: Observer, scrubber: Scrubber, workers: int = 1
+) -> RunResult:
+    """Run what the folder still lacks, in this process or, with more than one worker, in so many others.
 
     Raises:
         WriterError: the folder cannot be written.
-        ChildError: an embedded agent did not start.
+        ChildError: an embedded agent or a worker did not start, or all workers are gone.
     """
     config = prepared.resolved.config
     clock = MonotonicClock()
     ticker = Ticker(clock)
     outcomes: Mapping[str, TargetOutcome] = {}
-    async with CaptureWriter(folder, scrubber, queue_limit=config.max_sessions) as writer:
+    async with CaptureWriter(folder, scrubber, queue_limit=config.max_sessions * workers) as writer:
         # Only now: entering the writer locked and mended the folder.
         left = remaining(prepared, folder)
         folder.rewrite(_joined(folder.run_json, run_description(prepared), resumed=bool(left.captures)), scrubber)
         names = {cell.target for cell in left.cells}
         targets = [target for target in prepared.targets if target.name in names]
-        async with _embedded(prepared, names, folder.logs_path) as addresses:
-            access = {
-                target.name: TargetAccess(
-                    Attempts(
-                        config, target, prepared.settings(target.config, addresses.get(target.name)), clock, ticker
-                    ),
+        async with (
+            _embedded(prepared, names, folder.logs_path) as addresses,
+            _crew(prepared, left.cells, addresses, workers, folder.logs_path) as crew,
+        ):
+            access = {}
+            for target in targets:
+                settings = prepared.settings(target.config, addresses.get(target.name))
+                here = Attempts(config, target, settings, clock, ticker)
+                access[target.name] = TargetAccess(
+                    here if crew is None else CrewAttempts(crew, here),
                     KeyPool(prepared.resolved.keys[target.name], target.config.sessions_per_key),
                     RequestRate(target.config.requests_per_minute),
                 )
-                for target in targets
-            }
             spending = Spending(prepared.prices, config.max_cost, left.captures)
-            runner = Runner(config, access, writer, observer, left.attempts, spending)
+            runner = Runner(config, access, writer, observer, left.attempts, spending, processes=workers)
             with no_full_collections():
                 outcomes = await runner.run(targets, left.cells)
-    return RunResult(folder.path, outcomes, left.finished, left.foreign, tuple(writer.notes), spending)
+    lost = [f"{crew.lost} of {workers} workers were lost; others made their attempts"] if crew and crew.lost else []
+    return RunResult(folder.path, outcomes, left.finished, left.foreign, (*writer.notes, *lost), spending)
 
 
 def _joined(before: Mapping[str, Any], now: Mapping[str, Any], *, resumed: bool) -> dict[str, Any]:
@@ -148,6 +155,19 @@ def _joined(before: Mapping[str, Any], now: Mapping[str, Any], *, resumed: bool)
     if resumed:
         merged["resumed"] = [*before.get("resumed", []), {key: now[key] for key in kept}]
     return merged
+
+
+@asynccontextmanager
+async def _crew(
+    prepared: Prepared, cells: Iterable[Cell], addresses: Mapping[str, str], workers: int, logs: Path
+) -> AsyncIterator[Crew | None]:
+    """Worker processes for `cells`; None where this process makes the attempts itself."""
+    if workers == 1:
+        yield None
+        return
+    work = Work(prepared.resolved.public, {cell.identity: cell for cell in cells}, addresses)
+    async with processes(workers, work, logs) as crew:
+        yield crew
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -13,7 +13,6 @@ import anyio
 from captures.capture import Capture, Ending, ErrorInfo
 from captures.writer import AttemptRecord, CaptureWriter
 from rig.config import Config
-from rig.engine.attempt import Attempts
 from rig.engine.costs import Spending
 from rig.engine.keys import Key, KeyPool, RequestRate
 from rig.engine.plan import Cell, Target
@@ -54,10 +53,26 @@ class TargetOutcome:
 
 
 class Attempt(Protocol):
-    """`Attempts.make` or `Attempts.preflight`."""
+    """`MakesAttempts.make` or `MakesAttempts.preflight`."""
 
-    async def __call__(self, cell: Cell, number: int, key: str | None, /) -> AttemptRecord | None:
+    async def __call__(self, cell: Cell, number: int, key: Key, /) -> AttemptRecord | None:
         """One try; None only from a preflight that passed."""
+        ...
+
+
+class MakesAttempts(Protocol):
+    """Attempts on one target: `rig.engine.attempt.Attempts` here, `rig.engine.crew.CrewAttempts` elsewhere."""
+
+    async def make(self, cell: Cell, number: int, key: Key, /) -> AttemptRecord:
+        """Attempt `cell` for the `number`-th time."""
+        ...
+
+    async def preflight(self, cell: Cell, number: int, key: Key, /) -> AttemptRecord | None:
+        """Open and set up a session as for `cell`; None when it became ready."""
+        ...
+
+    def unfit(self, cells: Iterable[Cell], /) -> Cell | None:
+        """The first cell whose setup cannot be put on the wire."""
         ...
 
 
@@ -65,7 +80,7 @@ class Attempt(Protocol):
 class TargetAccess:
     """How one target is reached, and how often."""
 
-    attempts: Attempts
+    attempts: MakesAttempts
     keys: KeyPool
     rate: RequestRate
 
@@ -82,8 +97,12 @@ class Runner:
         earlier_attempts: Mapping[str, int],
         spending: Spending,
         rng: random.Random | None = None,
+        processes: int = 1,
     ) -> None:
-        """`earlier_attempts` counts the attempts already on disk by cell identity; numbering goes on from there."""
+        """`earlier_attempts` counts the attempts already on disk by cell identity; numbering goes on from there.
+
+        The limit on sessions is per process: `processes` make attempts.
+        """
         self._config = config
         self._access = access
         self._writer = writer
@@ -91,7 +110,7 @@ class Runner:
         self._attempts_so_far = Counter(earlier_attempts)
         self._spending = spending
         self._rng = rng or random.Random()
-        self._sessions = anyio.CapacityLimiter(config.max_sessions)
+        self._sessions = anyio.CapacityLimiter(config.max_sessions * processes)
         self.outcomes: dict[str, TargetOutcome] = {}
 
     async def run(self, targets: Sequence[Target], cells: Sequence[Cell]) -> dict[str, TargetOutcome]:
@@ -146,7 +165,7 @@ class Runner:
             await access.rate.wait_turn()
             async with self._sessions, access.keys.lease() as key:
                 number = self._attempts_so_far[cell.identity] + 1
-                record = await make(cell, number, key.value)
+                record = await make(cell, number, key)
             if record is None:
                 return None
             self._attempts_so_far[cell.identity] = number

