@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import soundfile
+import yaml
 from rich.console import Console
 
 from rig.bank.loader import load_bank
-from rig.bank.rendering import clip, sources
+from rig.bank.rendering import clip, sources, words
 from rig.bank.rendering.bank_render import render_bank
 from rig.bank.rendering.manifest import read_manifest
 
@@ -148,3 +150,109 @@ def test_a_recipe_for_no_item_is_an_error(folder):
     path, _ = folder
     with pytest.raises(ValueError, match="no item own-02"):
         _render(path, {"own-02"})
+
+
+def test_a_clip_added_by_hand_stays_and_is_not_rendered(folder):
+    path, asked = folder
+    _write_item(path, "plain", "quick")
+    (path / "audio").mkdir()
+    row = {"item_id": "own-01", "variant_id": "quick", "sha256": "ab" * 32, "engine": "studio", "note": "take 3"}
+    (path / "audio" / "manifest.yaml").write_text(yaml.safe_dump([row]))
+    assert _render(path) == []
+    assert read_manifest(path / "audio").added == [row]
+    assert list(_entries(path)) == ["plain"]
+    assert len(asked) == 1
+
+
+def test_a_followups_reply_is_rendered_for_every_variant(folder):
+    path, _ = folder
+    _write_item(path, "plain", "masked", "quick")
+    item = path / "own-01.yaml"
+    item.write_text(
+        item.read_text()
+        + "followup: {trigger_tools: [finish], result: Asked., reply: 'All right, nothing more is needed!'}\n"
+    )
+    assert _render(path) == []
+    replies = {entry.variant_id: entry for entry in read_manifest(path / "audio").rendered if entry.turn == 2}
+    assert set(replies) == {"plain", "masked", "quick"}
+    assert replies["plain"].pcm_sha256 == replies["masked"].pcm_sha256 != replies["quick"].pcm_sha256
+    bank = load_bank(path)
+    assert bank.reply_clip(bank.items[0], bank.items[0].variant("masked")).sha256 == replies["masked"].sha256
+
+
+def _rule(path, variant, verdict, **more):
+    ruling = {"item": "own-01", "variant": variant, "verdict": verdict, "who": "A. L.", "when": "2026-12-01", **more}
+    (path / "rulings.yaml").write_text(yaml.safe_dump([{**ruling, "reason": "listened"}]))
+
+
+def test_a_ruling_ships_what_a_gate_holds_back_until_it_is_withdrawn(folder, monkeypatch):
+    path, asked = folder
+    _write_item(path, "plain")
+    monkeypatch.setattr(clip, "WORST_WER", -1.0)
+    assert _render(path) == ["own-01/plain: wer 0, must be at most -1"]
+    _rule(path, "plain", "ship")
+    assert _render(path) == []
+    assert _entries(path)["plain"].ruling.who == "A. L."
+    assert _entries(path)["plain"].failed == ["wer 0, must be at most -1"]
+    (path / "rulings.yaml").unlink()
+    assert _render(path) == ["own-01/plain: wer 0, must be at most -1"]
+    assert _entries(path) == {}
+    assert len(asked) == 2  # the last of the three runs found the clip rendered already
+
+
+def test_a_ruling_withholds_what_passes(folder):
+    path, _ = folder
+    _write_item(path, "plain", "quick")
+    _render(path)
+    samples = _entries(path)["quick"].pcm_sha256
+    _rule(path, "quick", "withhold", pcm_sha256="0" * 64)
+    _render(path)
+    assert set(_entries(path)) == {"plain", "quick"}
+    for about in ({"pcm_sha256": samples}, {}):
+        _rule(path, "quick", "withhold", **about)
+        done = render_bank(load_bank(path), console=Console(quiet=True), processes=1)
+        assert done.withheld == ["own-01/quick: withhold, A. L., 2026-12-01: listened"]
+        assert done.failures == []
+        assert list(_entries(path)) == ["plain"]
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (np.zeros(24000), "the synthesiser gave silence"),
+        (np.random.default_rng(1).standard_normal(48000) * 0.1, "own-01/plain: "),
+    ],
+)
+def test_silence_and_noise_from_an_engine_are_named_and_not_shipped(folder, monkeypatch, said, message):
+    path, _ = folder
+    _write_item(path, "plain")
+    monkeypatch.setattr(clip, "synthesise", lambda voice, text, seed: said)
+    monkeypatch.setattr(clip, "word_error_rate", words.word_error_rate)
+    failures = _render(path)
+    assert message in failures[0]
+    assert read_manifest(path / "audio").rendered == []
+
+
+def test_a_voice_that_says_other_words_is_named_and_not_shipped(folder, repo_dir, monkeypatch):
+    path, _ = folder
+    _write_item(path, "plain")
+    other, _ = soundfile.read(repo_dir / "rig/agents/stock/clarify.flac")
+    monkeypatch.setattr(clip, "synthesise", lambda voice, text, seed: other)
+    monkeypatch.setattr(clip, "word_error_rate", words.word_error_rate)
+    assert "own-01/plain: " in _render(path)[0]
+    assert read_manifest(path / "audio").rendered == []
+
+
+def test_an_interrupted_run_keeps_what_it_made(folder, monkeypatch):
+    path, _ = folder
+    _write_item(path, "plain", "quick")
+    _render(path)
+    before = _entries(path)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(clip, "synthesise", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _render(path, force=True)
+    assert _entries(path) == before

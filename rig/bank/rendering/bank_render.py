@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from rich.console import Console
@@ -77,13 +77,13 @@ def render_bank(
     folder = bank.root / "audio"
     folder.mkdir(exist_ok=True)
     lexicon_path = bank.root / "lexicon.txt"
-    read_lexicon(lexicon_path) if lexicon_path.exists() else None
+    lexicon = tuple(read_lexicon(lexicon_path).items()) if lexicon_path.exists() else ()
     run = _Run(bank, recipes, read_rulings(bank), read_manifest(folder), folder, console)
     jobs = run.jobs(only, force=force)
     try:
         with Progress(console=console, transient=True) as progress:
             task = progress.add_task("rendering", total=sum(len(job.wanted) for job in jobs))
-            for made in _all_made(jobs, lexicon_path, processes or os.cpu_count() or 1):
+            for made in _all_made(jobs, lexicon, processes or os.cpu_count() or 1):
                 run.take(made)
                 progress.advance(task)
     finally:
@@ -222,9 +222,9 @@ def _name(key: ClipKey) -> str:
     return f"{key[0]}/{key[1]}" + (" (turn 2)" if key[2] == 2 else "")
 
 
-def _all_made(jobs: Sequence[_Job], lexicon_path: Path, processes: int) -> Iterator[_Made]:
+def _all_made(jobs: Sequence[_Job], lexicon: tuple[tuple[str, str], ...], processes: int) -> Iterator[_Made]:
     """Every clip of the jobs, as it is made; in this process where one is enough."""
-    work = partial(_make, lexicon_path=lexicon_path)
+    work = partial(_make, lexicon=lexicon)
     if min(processes, len(jobs)) <= 1:
         for job in jobs:
             yield from work(job)
@@ -241,14 +241,14 @@ def _all_made(jobs: Sequence[_Job], lexicon_path: Path, processes: int) -> Itera
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-_recognisers: dict[Path, Recogniser] = {}
-"""One per process: it takes half a second to load."""
+@lru_cache(maxsize=1)
+def _recogniser(lexicon: tuple[tuple[str, str], ...]) -> Recogniser:
+    """The last one stays: it takes half a second to load, and much memory."""
+    return Recogniser(dict(lexicon))
 
 
-def _make(job: _Job, *, lexicon_path: Path) -> list[_Made]:
-    if lexicon_path not in _recognisers:
-        _recognisers[lexicon_path] = Recogniser(read_lexicon(lexicon_path) if lexicon_path.exists() else {})
-    renderer = ClipRenderer(_recognisers[lexicon_path])
+def _make(job: _Job, *, lexicon: tuple[tuple[str, str], ...]) -> list[_Made]:
+    renderer = ClipRenderer(_recogniser(lexicon))
     made: list[_Made] = []
     for variant_id, turn in job.wanted:
         key = (job.item.id, variant_id, turn)
