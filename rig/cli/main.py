@@ -394,6 +394,57 @@ def show_(
     raise typer.Exit(show(bank, set(item or ()), html, as_json_text=as_json))
 
 
+@bank_app.command("new")
+def new_(
+    bank: Annotated[Path, typer.Argument(help="The bank's folder; made if it is not there.", show_default=False)],
+    item_id: Annotated[str | None, typer.Option("--id", help="E.g. own-parking-01.")] = None,
+    sector: Annotated[str | None, typer.Option("--sector", help="E.g. parking.")] = None,
+    transcript: Annotated[str | None, typer.Option("--transcript", help="The caller's words.")] = None,
+    scenario: Annotated[str | None, typer.Option("--scenario", help="What the agent knows.")] = None,
+    policy: Annotated[str | None, typer.Option("--policy", help="The rule that the agent is told.")] = None,
+    implicit: Annotated[bool, typer.Option("--implicit", help="No rule is told; do not ask for one.")] = False,
+    tool: Annotated[list[str] | None, typer.Option("--tool", help="NAME: what it does; repeatable.")] = None,
+    cue: Annotated[
+        str | None, typer.Option("--cue", help="KIND:WHAT: emotion, speaker, sound, voice, masked, cut or halting.")
+    ] = None,
+    intensity: Annotated[float, typer.Option("--intensity", min=0, max=1, help="Of an emotion.")] = 0.8,
+    neutral_tool: Annotated[str | None, typer.Option("--neutral-tool", help="Right without the cue, or none.")] = None,
+    cue_tool: Annotated[str | None, typer.Option("--cue-tool", help="Right with the cue, or none.")] = None,
+    harm_class: Annotated[str | None, typer.Option("--harm-class", help="Default: consumer_rights.")] = None,
+    severity: Annotated[str | None, typer.Option("--severity", help="Default: friction.")] = None,
+    grounding: Annotated[str | None, typer.Option("--grounding", help="Default: practice.")] = None,
+    citation: Annotated[str | None, typer.Option("--citation", help="The rule, by name and section.")] = None,
+    voice: Annotated[str | None, typer.Option("--voice", help="Default: hibari.")] = None,
+) -> None:
+    """Draft a new item: two variants, a probe, annotations and a recipe, which pass the lint.
+
+    Asks on a terminal for what no option gave.
+
+    Example: rig bank new my-bank/
+    """
+    from rig.cli.bank_new_command import Given, new
+
+    given = Given(
+        item_id=item_id,
+        sector=sector,
+        transcript=transcript,
+        scenario=scenario,
+        policy=policy,
+        implicit=implicit,
+        tools=tool or (),
+        cue=cue,
+        intensity=intensity,
+        neutral_tool=neutral_tool,
+        cue_tool=cue_tool,
+        harm_class=harm_class,
+        severity=severity,
+        grounding=grounding,
+        citation=citation,
+        voice=voice,
+    )
+    raise typer.Exit(new(bank, given))
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
