@@ -66,6 +66,12 @@ def run(
         int,
         typer.Option("--workers", min=1, max=256, help="Processes that make attempts, each on a core."),
     ] = 1,
+    on: Annotated[
+        str | None, typer.Option("--on", help="A Dask scheduler, tcp://host:8786: its workers make the attempts.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option("--store", help="Keep the run folder also in this fsspec store, e.g. s3://bucket/run.")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -76,10 +82,20 @@ def run(
 
     Example: rig run configs/openai-realtime.yaml --out runs/first
     """
+    if on is not None and workers > 1:
+        raise typer.BadParameter("--workers are processes of this machine, --on a cluster; give one of them")
     from rig.cli.run_command import run_and_report
+    from rig.engine.run import Places
 
     code = run_and_report(
-        config, out, dry_run=dry_run, as_json=as_json, verbose=verbose, max_cost=max_cost, workers=workers
+        config,
+        out,
+        dry_run=dry_run,
+        as_json=as_json,
+        verbose=verbose,
+        max_cost=max_cost,
+        places=Places(workers, on),
+        store_url=store,
     )
     raise typer.Exit(code)
 

@@ -9,21 +9,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 from rich.table import Table
 
 from captures.log_scrub import scrubbed_hooks
-from captures.run_folder import new_run_id
+from captures.run_folder import RunFolder, new_run_id
 from captures.scrub import Scrubber
 from rig.cli.failures import printable
 from rig.cli.progress import RunProgress
 from rig.cli.report_command import print_report, report_console
 from rig.cli.run_log import logged
 from rig.cli.secrets_seen import remember
-from rig.config import load_config
+from rig.config import ConfigError, load_config
 from rig.engine.prepare import Prepared, prepare
-from rig.engine.run import RunResult, open_folder, remaining, run
+from rig.engine.run import HERE, Places, RunResult, open_folder, remaining, run
+from rig.engine.runner import Observer
+from rig.engine.store import Store, kept_in
 
 _ANSWER_ESTIMATE_S = 2.5
 """Set-up and answer of a cell, for estimates only."""
@@ -45,9 +48,13 @@ def run_and_report(
     as_json: bool,
     verbose: bool,
     max_cost: float | None = None,
-    workers: int = 1,
+    places: Places = HERE,
+    store_url: str | None = None,
 ) -> int:
-    """Run a config and print its report; the process's exit code. `max_cost` goes before the config's own."""
+    """Run a config and print its report; the process's exit code. `max_cost` goes before the config's own.
+
+    With `store_url` the run folder is kept there as well, and what that holds already is fetched first.
+    """
     resolved = load_config(config_path)
     if max_cost is not None:
         resolved = replace(resolved, config=resolved.config.model_copy(update={"max_cost": max_cost}))
@@ -60,7 +67,15 @@ def run_and_report(
         if dry_run:
             _print_plan(prepared, as_json=as_json)
             return 0
+        _check_reach(prepared, places)
         path = out or Path("runs") / new_run_id(datetime.now(UTC))
+        store = None
+        if store_url is not None:
+            store = Store(store_url)
+            if not (path / "run.json").exists():
+                path.mkdir(parents=True, exist_ok=True)
+                if store.fetch(path):
+                    print(f"rig: {store_url} holds a part of this run; it goes on in {path}", file=sys.stderr)
         folder = open_folder(prepared, path, scrubber)
         with (
             RunProgress(scrubber, verbose=verbose) as progress,
@@ -77,8 +92,9 @@ def run_and_report(
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
             try:
                 result: RunResult = anyio.run(
-                    run, prepared, folder, observer, scrubber, workers, backend_options={"use_uvloop": _has_uvloop()}
-                )
+                    _run, prepared, folder, observer, scrubber, places, store,
+                    backend_options={"use_uvloop": _has_uvloop()},
+                )  # fmt: skip
             except KeyboardInterrupt:
                 progress.say(f"interrupted; what was measured is in {path}. Run again with --out {path} to go on")
                 return 130
@@ -86,6 +102,26 @@ def run_and_report(
                 progress.say(note)
         print_report([path], [], None, as_json=as_json, markdown=False)
     return _close(result, path, scrubber)
+
+
+async def _run(
+    prepared: Prepared, folder: RunFolder, observer: Observer, scrubber: Scrubber, places: Places, store: Store | None
+) -> RunResult:
+    async with kept_in(store, folder.path):
+        return await run(prepared, folder, observer, scrubber, places)
+
+
+def _check_reach(prepared: Prepared, places: Places) -> None:
+    """Embedded agents listen on loopback: workers elsewhere could not reach them. Raises ConfigError."""
+    if places.cluster is None or (urlsplit(places.cluster).hostname or "") in ("127.0.0.1", "::1", "localhost"):
+        return
+    problems = [
+        f"targets ({target.name}): an embedded_agent listens on this machine alone; on a cluster give its base_url"
+        for target in prepared.targets
+        if target.config.embedded_agent
+    ]
+    if problems:
+        raise ConfigError("config", problems)
 
 
 def _close(result: RunResult, path: Path, scrubber: Scrubber) -> int:

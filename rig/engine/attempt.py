@@ -264,6 +264,7 @@ class Attempts:
             reply_text=turn.reply_text if turn else "",
             reply_transcript=turn.reply_transcript if turn else "",
             input_transcript=turn.input_transcript if turn else None,
+            input_tags=turn.input_tags if turn else None,
             marks=marks,
             pacing=turn.pacing if turn else None,
             reply_audio=reply_audio(turn, playback) if turn else None,

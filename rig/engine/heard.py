@@ -46,6 +46,7 @@ async def later_turn(record: TurnRecord) -> LaterTurn:
         reply_text=record.reply_text,
         reply_transcript=record.reply_transcript,
         input_transcript=record.input_transcript,
+        input_tags=record.input_tags,
         marks=marks,
         pacing=record.pacing,
         reply_audio=reply_audio(record, playback),

@@ -38,6 +38,19 @@ _VERSIONS_OF = ("voice-agent-rig", "picows", "openai", "uvloop", "numpy", "pocke
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Where attempts are made."""
+
+    workers: int = 1
+    """Processes of this machine; 1: this one."""
+    cluster: str | None = None
+    """Address of a Dask scheduler instead."""
+
+
+HERE = Places()
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """What a run came to."""
 
@@ -103,9 +116,9 @@ def remaining(prepared: Prepared, folder: RunFolder) -> Remaining:
 
 
 async def run(
-    prepared: Prepared, folder: RunFolder, observer: Observer, scrubber: Scrubber, workers: int = 1
+    prepared: Prepared, folder: RunFolder, observer: Observer, scrubber: Scrubber, places: Places = HERE
 ) -> RunResult:
-    """Run what the folder still lacks, in this process or, with more than one worker, in so many others.
+    """Run what the folder still lacks, with attempts made in `places`.
 
     Raises:
         WriterError: the folder cannot be written.
@@ -115,7 +128,7 @@ async def run(
     clock = MonotonicClock()
     ticker = Ticker(clock)
     outcomes: Mapping[str, TargetOutcome] = {}
-    async with CaptureWriter(folder, scrubber, queue_limit=config.max_sessions * workers) as writer:
+    async with CaptureWriter(folder, scrubber, queue_limit=config.max_sessions * places.workers) as writer:
         # Only now: entering the writer locked and mended the folder.
         left = remaining(prepared, folder)
         folder.rewrite(_joined(folder.run_json, run_description(prepared), resumed=bool(left.captures)), scrubber)
@@ -123,7 +136,7 @@ async def run(
         targets = [target for target in prepared.targets if target.name in names]
         async with (
             _embedded(prepared, names, folder.logs_path) as addresses,
-            _crew(prepared, left.cells, addresses, workers, folder.logs_path) as crew,
+            _crew(prepared, left.cells, addresses, places, folder.logs_path) as crew,
         ):
             access = {}
             for target in targets:
@@ -135,10 +148,13 @@ async def run(
                     RequestRate(target.config.requests_per_minute),
                 )
             spending = Spending(prepared.prices, config.max_cost, left.captures)
-            runner = Runner(config, access, writer, observer, left.attempts, spending, processes=workers)
+            processes_used = 1 if crew is None else len(crew.members)
+            runner = Runner(config, access, writer, observer, left.attempts, spending, processes=processes_used)
             with no_full_collections():
                 outcomes = await runner.run(targets, left.cells)
-    lost = [f"{crew.lost} of {workers} workers were lost; others made their attempts"] if crew and crew.lost else []
+    lost = []
+    if crew is not None and crew.lost:
+        lost = [f"{crew.lost} of {len(crew.members)} workers were lost; others made their attempts"]
     return RunResult(folder.path, outcomes, left.finished, left.foreign, (*writer.notes, *lost), spending)
 
 
@@ -159,15 +175,21 @@ def _joined(before: Mapping[str, Any], now: Mapping[str, Any], *, resumed: bool)
 
 @asynccontextmanager
 async def _crew(
-    prepared: Prepared, cells: Iterable[Cell], addresses: Mapping[str, str], workers: int, logs: Path
+    prepared: Prepared, cells: Iterable[Cell], addresses: Mapping[str, str], places: Places, logs: Path
 ) -> AsyncIterator[Crew | None]:
-    """Worker processes for `cells`; None where this process makes the attempts itself."""
-    if workers == 1:
+    """Workers for `cells`; None where this process makes the attempts itself."""
+    if places == HERE:
         yield None
         return
     work = Work(prepared.resolved.public, {cell.identity: cell for cell in cells}, addresses)
-    async with processes(workers, work, logs) as crew:
-        yield crew
+    if places.cluster is not None:
+        from rig.engine.on_dask import on_dask
+
+        async with on_dask(places.cluster, work) as crew:
+            yield crew
+    else:
+        async with processes(places.workers, work, logs) as crew:
+            yield crew
 
 
 @asynccontextmanager
