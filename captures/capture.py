@@ -166,6 +166,7 @@ class LaterTurn(_Record):
     reply_text: str = ""
     reply_transcript: str = ""
     input_transcript: str | None = None
+    input_tags: tuple[str, ...] | None = None
     marks: dict[Mark, int] = Field(default_factory=dict)
     """Of this turn alone; `commit` is also when text or a call's result left us."""
     pacing: Pacing | None = None
@@ -261,6 +262,9 @@ class Capture(_Record):
     reply_transcript: str = ""
     """The vendor's transcript of its own speech."""
     input_transcript: str | None = None
+    """The caller's words as the peer heard them; of a cascade, all that its transcriber wrote."""
+    input_tags: tuple[str, ...] | None = None
+    """What a cascade's tagger measured in the audio; None where nothing did."""
     marks: dict[Mark, int] = Field(default_factory=dict)
     pacing: Pacing | None = None
     reply_audio: ReplyAudio | None = None

@@ -70,6 +70,8 @@ class InputTranscript:
 
     text: str
     final: bool = True
+    tags: tuple[str, ...] | None = None
+    """What was measured in the audio beside the words, where the agent is told of it; None where nothing measures."""
 
 
 @dataclass(frozen=True, slots=True)

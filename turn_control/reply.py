@@ -45,6 +45,8 @@ class Reply:
         self._heard = _Words(limits.max_text_chars, notes, "input transcript")
         self._heard_parts = _Words(limits.max_text_chars, notes, "input transcript")
         self._heard_any = False
+        self.input_tags: tuple[str, ...] | None = None
+        """What was measured in the caller's audio; None where nothing measures."""
 
     def feed(self, timed: TimedEvent) -> None:
         """Take one event, in order of arrival."""
@@ -57,6 +59,7 @@ class Reply:
             self._transcript.add(event.text)
         elif isinstance(event, InputTranscript):
             self._heard_any = True
+            self.input_tags = event.tags if event.tags is not None else self.input_tags
             (self._heard if event.final else self._heard_parts).add(event.text)
         elif isinstance(event, Usage):
             self.usage = {**(self.usage or {}), **event.counts}

@@ -84,6 +84,7 @@ class TurnRecord:
     reply_text: str
     reply_transcript: str
     input_transcript: str | None
+    input_tags: tuple[str, ...] | None
     usage: dict[str, Any] | None
     warnings: tuple[str, ...]
     closed: ClosedBy | None
@@ -310,6 +311,7 @@ class _Turn:
             reply_text=self._reply.text,
             reply_transcript=self._reply.transcript,
             input_transcript=self._reply.input_transcript,
+            input_tags=self._reply.input_tags,
             usage=self._reply.usage,
             warnings=self._notes.kept(),
             closed=self._session.closed,
