@@ -83,6 +83,8 @@ def test_an_unknown_adapter_is_told_with_all_there_are(config_file: Any) -> None
         ({"targets": ["agent"]}, "targets[0]: must be a mapping"),
         ({"items": "demo-*"}, "items: must be a list"),
         ({"limits": [1]}, "limits: must be a mapping"),
+        ({"items": []}, "items: Tuple should have at least 1 item after validation, not 0"),
+        ({"conditions": []}, "conditions: Tuple should have at least 1 item after validation, not 0"),
         ({"conditions": ["video"]}, "conditions[0]: Input should be 'audio', 'text_twin' or 'probe'"),
         ({"pace": -1}, "pace: Input should be greater than or equal to 0"),
     ],
