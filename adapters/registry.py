@@ -19,6 +19,7 @@ _FOLDERS: dict[str, str] = {
     "openai_live": "adapters.openai_live",
     "rig_socket": "adapters.rig_socket",
     "chat_audio": "adapters.chat_audio",
+    "cascade": "adapters.cascade",
     "qwen_omni_realtime": "adapters.qwen_omni_realtime",
     "qwen_audio_realtime": "adapters.qwen_audio_realtime",
     "stepfun_realtime": "adapters.stepfun_realtime",

@@ -82,6 +82,8 @@ class Reply:
     rate_hz: int = 24000
     input_transcript: str | None = None
     usage: Mapping[str, Any] = field(default_factory=dict)
+    input_tags: tuple[str, ...] = ()
+    """What the agent's own ears measured in the caller's audio, for a dialect that asks for it."""
 
 
 class ServerDialect(Protocol):

@@ -12,6 +12,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -33,7 +34,20 @@ _ANSWER_LIMIT_S: Final = 600.0
 """Backstop alone: the caller's turn limit comes first and closes the transport."""
 _CLOSE_LIMIT_S: Final = 2.0
 _EXPLANATION_LIMIT: Final = 2_000
+_EXPLAINS: Final = ("message", "type", "code", "param", "failed_generation")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestParts:
+    """One POST: JSON as it stands, or a form with a file."""
+
+    path: str
+    """Below the base URL."""
+    json: bytes = b""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    file: tuple[str, bytes, str] | None = None
+    """Name, content and type of the form's `file`; None for JSON."""
 
 
 class SdkTransport:
@@ -96,15 +110,17 @@ class SdkTransport:
             task.get_loop().call_exception_handler({"message": "a request's callback failed", "exception": error})
             self.on_failed(TransportError(f"internal error: {type(error).__name__}", code="internal"))
 
+    def request_parts(self, payload: bytes) -> RequestParts:
+        """What is posted for a frame."""
+        return RequestParts(PATH, payload)
+
     async def _post(self, client: AsyncOpenAI, payload: bytes) -> None:
         import httpx2
         import openai
 
         failure: TransportError
         try:
-            response = await client.post(
-                PATH, cast_to=httpx2.Response, content=payload, options={"headers": _request_headers(self._endpoint)}
-            )
+            response = await _sent(client, self.request_parts(payload), self._endpoint)
         except openai.APIStatusError as error:
             failure = _refused(error, self._endpoint)
         except (openai.OpenAIError, httpx2.InvalidURL) as error:
@@ -116,6 +132,23 @@ class SdkTransport:
             return
         # Outside the handlers: the original error holds the request with its key.
         self.on_failed(failure)
+
+
+async def _sent(client: AsyncOpenAI, parts: RequestParts, endpoint: Endpoint) -> httpx2.Response:
+    import httpx2
+
+    if parts.file is None:
+        json_headers = _request_headers(endpoint, "application/json")
+        return await client.post(
+            parts.path, cast_to=httpx2.Response, content=parts.json, options={"headers": json_headers}
+        )
+    return await client.post(
+        parts.path,
+        cast_to=httpx2.Response,
+        body=dict(parts.fields),
+        files={"file": parts.file},
+        options={"headers": _request_headers(endpoint, "multipart/form-data")},
+    )
 
 
 def _unheard(error: TransportError) -> None:
@@ -147,11 +180,11 @@ def _make_client(endpoint: Endpoint) -> AsyncOpenAI:
     )
 
 
-def _request_headers(endpoint: Endpoint) -> Mapping[str, str | Omit]:
+def _request_headers(endpoint: Endpoint, content_type: str) -> Mapping[str, str | Omit]:
     """The endpoint's headers; what the SDK would add from the environment goes to its own vendor alone."""
     import openai
 
-    headers: dict[str, str | Omit] = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    headers: dict[str, str | Omit] = {"Content-Type": content_type, "Accept-Encoding": "identity"}
     if urlsplit(endpoint.url).hostname != urlsplit(BASE_URL).hostname:
         headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
     headers["Authorization"] = openai.Omit()
@@ -202,9 +235,7 @@ def _refused(error: APIStatusError, endpoint: Endpoint) -> TransportError:
     explained: dict[str, str] = {key: brief(text) for key in stated if (text := text_of(stated, key)) is not None}
     if not explained:
         explained = {"message": brief(error.response.text, _EXPLANATION_LIMIT)}
-    body = json.dumps(
-        {"error": {key: explained[key] for key in ("message", "type", "code", "param") if key in explained}}
-    )
+    body = json.dumps({"error": {key: explained[key] for key in _EXPLAINS if key in explained}})
     return TransportError(
         f"{endpoint.label} answered with HTTP {status}",
         code=f"http_{status}",

@@ -28,7 +28,7 @@ from adapters import registry
 from adapters.dialect import DialectInfo
 from adapters.server import ChecksHandshake, Handshake, ServerDialect
 from rig.agents import brain_wire, children, faults, parent
-from rig.agents.agent import AGENT_NAMES, EmbeddedAgent
+from rig.agents.agent import AGENT_NAMES, EmbeddedAgent, Traits
 from rig.agents.brain_client import BrainClient, Ears
 from rig.agents.faults import FaultError, FaultPlan, HttpRefusal, SessionFaults
 from rig.agents.host_session import Agent, HostSession, Line
@@ -61,6 +61,7 @@ ROUTES: dict[str, Route] = {
     "vercel_gateway": Route(("/v4/ai/realtime-model",), "/v4/ai/realtime-model"),
     "rig_socket": Route(("/", "/agent"), "/"),
     "chat_audio": Route(("/v1/chat/completions",), "/v1", websocket=False),
+    "cascade": Route(("/v1/chat/completions", "/v1/audio/transcriptions", "/v1/audio/tags"), "/v1", websocket=False),
     "gemini_live": Route(
         ("/ws/{service}", "/ws/{service}/BidiGenerateContent"),  # of any version, and as Vertex has it
         "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
@@ -289,10 +290,15 @@ async def emulate(
         own = SendStamps(file, name) if file is not None else None
         async with (
             children.brain() as client,
-            serve(name, EmbeddedAgent(agent, client), host, port, ssl_context, plan=plan, stamps=own) as bound,
+            serve(name, _agent(agent, client, plan), host, port, ssl_context, plan=plan, stamps=own) as bound,
         ):
             on_ready(base_url(name, host, bound, tls=ssl_context is not None))
             await anyio.sleep_forever()
+
+
+def _agent(name: str, ears: Ears, plan: FaultPlan) -> EmbeddedAgent:
+    own = plan.for_session(0)
+    return EmbeddedAgent(name, ears, Traits(own.acts, own.hears, plan.seed))
 
 
 def _plan(fault_texts: Sequence[str]) -> FaultPlan:
@@ -329,7 +335,8 @@ async def run(specs: Sequence[Sequence[str]], brain: Ears, stamps: Path | None =
             ports = []
             for dialect, agent, *fault_texts in specs:
                 own = SendStamps(file, dialect) if file is not None else None
-                served = serve(dialect, EmbeddedAgent(agent, brain), plan=_plan(fault_texts), stamps=own)
+                plan = _plan(fault_texts)
+                served = serve(dialect, _agent(agent, brain, plan), plan=plan, stamps=own)
                 ports.append(await stack.enter_async_context(served))
             parent.announce({"ports": ports})
             await parent.until_stopped()

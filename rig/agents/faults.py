@@ -20,6 +20,8 @@ MAX_WAIT_S: Final = 600.0
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 BIG_FRAME_BYTES: Final = 1_500_000
 _MAX_SIGMA: Final = 10.0
+TRAITS: Final = ("acts", "hears")
+"""Of the agent, not of a session."""
 MIDDLE: Final = 5
 """Which client message after the settings is taken for the middle of the caller's audio."""
 
@@ -100,6 +102,9 @@ class SessionFaults:
     unknown: bool = False
     big_frame_bytes: int = 0
     echo_secrets: bool = False
+    acts: float = 1.0
+    """Of the agent, like `hears`: the same for every session."""
+    hears: float = 1.0
     answer_faults: tuple[str, ...] = ()
     """Names that the dialect's server half knows (`adapters.misbehaviour`)."""
     rng: random.Random = field(default_factory=random.Random, compare=False)
@@ -184,6 +189,8 @@ def parse(texts: Iterable[str]) -> FaultPlan:
             fields = kind.read(found["value"])
         except ValueError as error:
             raise FaultError(f"fault {name}={found['value'] or ''}: {error}; write {name}={kind.takes}") from None
+        if name in TRAITS and found["chance"] is not None:
+            raise FaultError(f"fault {name} takes no chance: its share is drawn for every turn")
         chance = 1.0 if found["chance"] is None else float(found["chance"])
         if chance > 1:
             raise FaultError(f"fault {name}: the chance after @ must be between 0 and 1")
@@ -281,6 +288,12 @@ def _failure(value: str | None) -> AnswerFailure:
     return AnswerFailure(code or default.code, message or default.message)
 
 
+def _share(value: str | None) -> float:
+    if value is None or not re.fullmatch(r"[01](\.[0-9]+)?", value) or float(value) > 1:
+        raise ValueError("a share is from 0 to 1")
+    return float(value)
+
+
 def _plain(**fields: Any) -> Callable[[str | None], Mapping[str, Any]]:
     return lambda _: fields
 
@@ -318,6 +331,8 @@ KINDS: Final[Mapping[str, _Kind]] = {
     "unknown": _Kind(_plain(unknown=True), "", in_file_mode=False),
     "big-frame": _Kind(lambda value: {"big_frame_bytes": _bytes(value)}, "BYTES"),
     "echo-secrets": _Kind(_plain(echo_secrets=True), ""),
+    "acts": _Kind(lambda value: {"acts": _share(value)}, "SHARE"),
+    "hears": _Kind(lambda value: {"hears": _share(value)}, "SHARE"),
     "call-in-deltas": _of_dialect("call-in-deltas"),
     "call-in-done": _of_dialect("call-in-done"),
     "cut-arguments": _of_dialect("cut-arguments"),

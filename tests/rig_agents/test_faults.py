@@ -55,7 +55,7 @@ class TestGrammar:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("delai=1", "there are big-frame"),
+            ("delai=1", "there are acts"),
             ("delay", "write delay=SECONDS"),
             ("delay=nan", "from 0 to 600"),
             ("delay=-1", "from 0 to 600"),
