@@ -147,6 +147,8 @@ class TargetConfig(_Section):
     """What the embedded agent's emulator does wrong, each `NAME[=VALUE][@CHANCE]` (docs/emulators.md)."""
     turn_control: TurnControlConfig | None = None
     concurrency: int | None = Field(default=None, ge=1, le=1000)
+    i_own_this: bool = False
+    """Only then does `rig load` call a host other than loopback."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """The adapter's own settings (voice, output modality, headers, …)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -11,6 +12,14 @@ from captures.frames import ClosedBy, InFrame, OutFrame
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Largest message accepted; a larger one is a typed failure, never a truncated frame."""
+
+
+def is_loopback(host: str) -> bool:
+    """True for this machine itself: `localhost`, or a loopback address; never for a mere name that begins like one."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

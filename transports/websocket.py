@@ -22,14 +22,13 @@ from picows.url import WSParsedURL
 from captures.capture import NetworkTimes
 from captures.clock import Clock
 from captures.frames import ClosedBy, InFrame, OutFrame
-from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError
+from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError, is_loopback
 
 # What picows says of a peer's fault reaches users through the capture, not through the root logger.
 logging.getLogger("picows").addHandler(logging.NullHandler())
 
 _CLOSE_LIMIT_S = 2.0
 _BODY_LIMIT = 2000
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _MAX_PINGS = 16
 _HAPPY_EYEBALLS_S = 0.25
@@ -233,7 +232,7 @@ class _Headers(dict[str, str]):
 
 def _proxy_for(url: str) -> str | None:
     host = urlsplit(url).hostname or ""
-    if host in _LOOPBACK or host.startswith("127.") or urllib.request.proxy_bypass(host):
+    if is_loopback(host) or urllib.request.proxy_bypass(host):
         return None
     return urllib.request.getproxies().get("https" if url.startswith("wss") else "http")
 

@@ -326,6 +326,38 @@ def timeline(
 
 
 @app.command()
+def load(
+    config: Annotated[Path, typer.Argument(help="Config file (YAML).", show_default=False)],
+    target: Annotated[str | None, typer.Option("--target", help="Which of its targets; default: its only one.")] = None,
+    ramp: Annotated[str, typer.Option("--ramp", help="Calls at once, one level after the other.")] = "1,10,50",
+    hold: Annotated[float, typer.Option("--hold", min=1, max=3600, help="Seconds per level.")] = 60.0,
+    max_errors: Annotated[
+        float, typer.Option("--max-errors", min=0, max=100, help="Ends once more than this % of a level's calls fail.")
+    ] = 20.0,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0.01, help="Ends at this many US dollars (estimated).")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the curves here: .svg, .png or .pdf (extra: report).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put more and more calls at once on one target.
+
+    Latency and errors against concurrency, and beside them the harness's own state, so that its limit is not taken
+    for the target's. Only against loopback, or a target whose config says `i_own_this: true`. Exit code 1: a bound
+    ended it.
+
+    Example: rig load configs/bring-your-own-socket.yaml --ramp 1,10,50 --hold 60
+    """
+    from rig.cli.load_command import run_load
+    from rig.load.ramp import Bounds
+
+    bounds = Bounds(hold, max_errors / 100, max_cost)
+    raise typer.Exit(run_load(config, target, ramp, bounds, picture, as_json=as_json))
+
+
+@app.command()
 def emulate(
     dialect: Annotated[str, typer.Argument(help="An adapter's name, e.g. openai-realtime.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",

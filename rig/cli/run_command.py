@@ -27,6 +27,7 @@ from rig.engine.prepare import Prepared, prepare
 from rig.engine.run import HERE, Places, RunResult, open_folder, remaining, run
 from rig.engine.runner import Observer
 from rig.engine.store import Store, kept_in
+from transports.transport import is_loopback
 
 _ANSWER_ESTIMATE_S = 2.5
 """Set-up and answer of a cell, for estimates only."""
@@ -93,7 +94,7 @@ def run_and_report(
             try:
                 result: RunResult = anyio.run(
                     _run, prepared, folder, observer, scrubber, places, store,
-                    backend_options={"use_uvloop": _has_uvloop()},
+                    backend_options={"use_uvloop": has_uvloop()},
                 )  # fmt: skip
             except KeyboardInterrupt:
                 progress.say(f"interrupted; what was measured is in {path}. Run again with --out {path} to go on")
@@ -113,7 +114,7 @@ async def _run(
 
 def _check_reach(prepared: Prepared, places: Places) -> None:
     """Embedded agents listen on loopback: workers elsewhere could not reach them. Raises ConfigError."""
-    if places.cluster is None or (urlsplit(places.cluster).hostname or "") in ("127.0.0.1", "::1", "localhost"):
+    if places.cluster is None or is_loopback(urlsplit(places.cluster).hostname or ""):
         return
     problems = [
         f"targets ({target.name}): an embedded_agent listens on this machine alone; on a cluster give its base_url"
@@ -142,7 +143,8 @@ def _close(result: RunResult, path: Path, scrubber: Scrubber) -> int:
     return 0
 
 
-def _has_uvloop() -> bool:
+def has_uvloop() -> bool:
+    """Whether calls run on uvloop: where it is installed and RIG_NO_UVLOOP is not set."""
     if os.environ.get("RIG_NO_UVLOOP"):
         return False
     try:

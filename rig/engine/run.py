@@ -135,7 +135,7 @@ async def run(
         names = {cell.target for cell in left.cells}
         targets = [target for target in prepared.targets if target.name in names]
         async with (
-            _embedded(prepared, names, folder.logs_path) as addresses,
+            embedded_agents(prepared, names, folder.logs_path) as addresses,
             _crew(prepared, left.cells, addresses, places, folder.logs_path) as crew,
         ):
             access = {}
@@ -193,7 +193,7 @@ async def _crew(
 
 
 @asynccontextmanager
-async def _embedded(prepared: Prepared, names: Set[str], logs: Path) -> AsyncIterator[Mapping[str, str]]:
+async def embedded_agents(prepared: Prepared, names: Set[str], logs: Path) -> AsyncIterator[Mapping[str, str]]:
     """Target name → address of the embedded agent that serves it; starts only what is asked for."""
     wanted = {
         target.name: (target.config.adapter, target.config.embedded_agent, target.config.faults)
