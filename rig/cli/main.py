@@ -45,7 +45,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every attemp
 def demo(out: Out = None, dry_run: DryRun = False, as_json: AsJson = False, verbose: Verbose = False) -> None:
     """Run the demo bank on the embedded agents.
 
-    Over loopback, in real time, with the report at the end. Needs no key and no network; takes about a minute.
+    Over loopback, in real time, with the report at the end. Needs no key and no network; takes two to three minutes.
 
     Example: rig demo
     """
@@ -355,6 +355,28 @@ def load(
 
     bounds = Bounds(hold, max_errors / 100, max_cost)
     raise typer.Exit(run_load(config, target, ramp, bounds, picture, as_json=as_json))
+
+
+@app.command()
+def sweep(
+    config: Annotated[Path, typer.Argument(help="Config file (YAML).", show_default=False)],
+    out: Out = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the frontier here: .svg, .png or .pdf (extra: report).")
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Try ways of ending the caller's turn, and weigh added latency against false cut-offs.
+
+    Every target of the config runs once per way: those of its `sweep:`, else server_vad at three lengths of silence,
+    semantic_vad and manual where offered; on items whose caller hesitates or breaks off. Resumes like rig run.
+
+    Example: rig sweep configs/openai-realtime.yaml --out runs/sweep --picture sweep.svg
+    """
+    from rig.cli.sweep_command import run_sweep
+
+    raise typer.Exit(run_sweep(config, out, picture, as_json=as_json, verbose=verbose))
 
 
 @app.command()
