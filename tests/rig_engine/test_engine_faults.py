@@ -33,7 +33,7 @@ SPEECH = b"\x10\x27\xf0\xd8" * 6_000
 CALLED, DECLINED, NO_ANSWER = Ending.CALLED, Ending.DECLINED, Ending.NO_ANSWER
 BROKEN, REFUSED = Ending.INFRASTRUCTURE_ERROR, Ending.CONFIGURATION_ERROR
 GROUPS = (
-    ("openai_realtime", "rig_socket", "chat_audio"),
+    ("openai_realtime", "rig_socket", "chat_audio", "cascade"),
     ("gemini_live", "xai_realtime", "qwen_omni_realtime"),
     ("openai_live",),
     ("nova_sonic",),
@@ -42,6 +42,7 @@ GROUPS = (
 )
 """Every dialect of the emulators; each group is one run."""
 TARGETS: Mapping[str, dict[str, Any]] = {
+    "cascade": {"settings": {"transcriber": {"model": "w"}}},
     "gemini_live": {"model": "gemini-3.8-live"},
     "vercel_gateway": {"model": "openai/gpt-realtime"},
     "openai_live": {"settings": {"delegate_model": "d"}, "turn_control": {"mode": "server_vad"}},
@@ -287,7 +288,7 @@ LEAKY = (
 
 
 @pytest.mark.usefixtures("bank")
-@pytest.mark.parametrize("dialect", ["openai_realtime", "rig_socket", "chat_audio", "gemini_live", "xai_realtime"])
+@pytest.mark.parametrize("dialect", ["openai_realtime", "rig_socket", "chat_audio", "gemini_live", "xai_realtime", "cascade"])
 def test_b26_no_key_in_any_artefact(
     rig: Any, emulated: Any, dialect: str, capsys: Any, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

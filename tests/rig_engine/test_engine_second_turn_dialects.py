@@ -25,13 +25,14 @@ SPEECH = b"\x10\x27\xf0\xd8" * 6_000
 """Half a second, loud, 24 kHz."""
 VAD = {"turn_control": {"mode": "server_vad"}}
 TARGETS: dict[str, dict[str, Any]] = {
+    "cascade": {"settings": {"transcriber": {"model": "w"}}},
     "gemini_live": {"model": "gemini-3.8-live"},
     "vercel_gateway": {"model": "openai/gpt-realtime"},
     "openai_live": {"settings": {"delegate_model": "d"}, **VAD},
     "nova_sonic": {"model": "amazon.nova-2-sonic-v1:0", "settings": {"stream": "websocket"}, **VAD},
 }
 TEXTLESS = {"openai_live", "qwen_omni_realtime"}
-STATELESS = {"chat_audio"}
+STATELESS = {"chat_audio", "cascade"}
 """Each request is a conversation of its own there: the agent is not told what was before."""
 
 
