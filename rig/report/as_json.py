@@ -10,6 +10,7 @@ from rig.report.harm_json import audit_json, harm_json, harm_report_json, hearin
 from rig.report.model import Agreement, LatencySummary, PacingSummary, Report, SecondTurns, TargetReport, Tested
 from rig.report.null_json import disagreements_json, null_tests_json, repeats_json, robustness_json
 from rig.report.plots import latency_against_credit
+from rig.report.transcripts import Transcripts
 from rig.stats.bootstrap import Estimate
 
 FORMAT = 1
@@ -97,6 +98,27 @@ def _target(target: TargetReport) -> dict[str, Any]:
         "null_tests": null_tests_json(target.null_tests, _estimate, tested_json),
         "robustness": robustness_json(target.robustness, tested_json),
         "repeats": repeats_json(target.repeats, _estimate),
+        "transcripts": _transcripts(target.transcripts),
+    }
+
+
+def _transcripts(found: Transcripts | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "word_error_rate": _estimate(found.rate),
+        "empty": found.empty,
+        "rows": [
+            {
+                "item": row.item_id,
+                "variant": row.variant_id,
+                "condition": row.condition.value,
+                "repeat": row.repeat,
+                "word_error_rate": row.found.rate,
+                "tags": None if row.tags is None else list(row.tags),
+            }
+            for row in found.rows
+        ],
     }
 
 

@@ -25,6 +25,7 @@ from rig.report.robustness import robustness
 from rig.report.runs import LoadedRun, ReportError, TargetRun, bank_of, load_run, targets_of
 from rig.report.second_turns import second_turns
 from rig.report.timing import ORIGINS, latency_summaries, pacing_summary, part_summaries
+from rig.report.transcripts import transcripts
 from rig.scoring.cells import WORDS_ONLY, ScoredCell, score_captures
 from rig.scoring.harm import harm_cells
 from rig.scoring.hearing import heard_cells
@@ -202,6 +203,7 @@ def _target_report(
         second_turn=second_turns(target.captures, bank),
         both_right_items=measures.both_right_items(bank, runnable),
         repeats=repeats(target.captures, cells),
+        transcripts=transcripts(target.captures, bank),
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rig.report.harm_model import Audit, HarmReport
     from rig.report.hearing_model import HearingReport
     from rig.report.null_model import Disagreements, NullTests, Repeats, Robustness
+    from rig.report.transcripts import Transcripts
 
 Verdict = Literal["above", "below", "none"]
 PROBE_READINGS = ("strict_missing", "strict_wrong", "lenient_missing", "lenient_wrong")
@@ -145,6 +146,8 @@ class TargetReport:
     """None without a gain over a null."""
     robustness: Robustness | None = None
     """As `null_tests`."""
+    transcripts: Transcripts | None = None
+    """What was heard of the caller's words; None where no transcript was given."""
 
 
 @dataclass(frozen=True, slots=True)

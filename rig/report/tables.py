@@ -43,6 +43,7 @@ def tables(report: Report, *, full: bool = True) -> list[Table]:
         *latency_tables(report),
         _pacing(report),
         _second_turns(report),
+        _transcripts(report),
         _agreement(report),
         *(floor_tables(report.floors) if report.floors else ()),
     ]
@@ -106,6 +107,22 @@ def _second_turns(report: Report) -> Table:
         rows,
         "Cells whose first call asked the caller something that the item scripts an answer to. Credit of what the "
         "agent did then, by the second turn's own gold, on audio cells; in no other measure.",
+    )
+
+
+def _transcripts(report: Report) -> Table:
+    rows = [
+        (target.name, mean(target.transcripts.rate), str(target.transcripts.empty))
+        for target in report.targets
+        if target.transcripts is not None
+    ]
+    return table(
+        "Transcripts of the caller",
+        ("target", "word error rate", "empty"),
+        rows,
+        "Substituted, deleted and inserted words over the words of the item, all clips together, without case and "
+        "punctuation; [95 % interval] n clips. Of a cascade the transcriber's own text, before any rung; of a realtime "
+        "agent the transcript that it states, which its model need not have used. Rows in --json.",
     )
 
 
