@@ -116,7 +116,7 @@ def test_a_changed_transcript_is_rendered_again_and_a_failing_clip_is_named_and_
     item.write_text(item.read_text().replace("nothing more is needed.", "something else."))
     failures = _render(path)
     assert len(failures) == 2
-    assert failures[0].startswith("own-01/plain: wer 1, must be at most 0.25")
+    assert failures[0].startswith("own-01/plain: wer 1, must be at most 0.3")
     assert _entries(path) == {}
     assert list((path / "audio").glob("*.flac")) == []
 

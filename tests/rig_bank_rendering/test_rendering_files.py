@@ -8,6 +8,7 @@ import soundfile
 
 from rig.bank.loader import load_bank
 from rig.bank.rendering.bank_render import LARGEST_BANK_BYTES
+from rig.bank.rendering.clip import WORST_WER
 from rig.bank.rendering.deliveries import emotions
 from rig.bank.rendering.gate import Gate
 from rig.bank.rendering.manifest import RenderedEntry, pcm_sha256, read_manifest, write_clip, write_manifest
@@ -121,7 +122,7 @@ def test_every_demo_clip_is_what_its_entry_says(demo):
         assert entry.duration_s == pytest.approx(pcm.size / rate_hz, abs=1e-3)
         assert 0.5 < entry.speech_end_s <= entry.duration_s + 1e-3
         assert entry.speech_end_method == "clean_stem"
-        assert entry.wer <= 0.25
+        assert entry.wer <= WORST_WER
         assert entry.ruling is not None or not entry.failed
         assert np.max(np.abs(pcm.astype(int))) < 32767 * 10 ** (-1 / 20)
 

@@ -11,7 +11,7 @@ from rig.bank.rendering.deliveries import delivery_of
 from rig.bank.rendering.recipes import ItemRecipe, VariantRecipe
 from rig.bank.rendering.voices import engine_of
 
-RENDERER_VERSION = 4
+RENDERER_VERSION = 6
 """Raised whenever the renderer makes other samples, or judges them otherwise, from the same sources."""
 
 

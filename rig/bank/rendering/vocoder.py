@@ -258,7 +258,7 @@ def _heard_gain(heard: Bools) -> Samples:
 
 
 def _gasps(source: Samples, speech: Samples, gasp_db: float, rng: np.random.Generator) -> Samples:
-    """A breath in each inserted pause: noise of 0.5 to 5 kHz that swells and stops, `gasp_db` against the speech."""
+    """A breath in each inserted pause: noise about 0.5 to 5 kHz that swells and stops, `gasp_db` against the speech."""
     out = np.zeros(speech.size)
     loud = speech[np.abs(speech) > 0]
     level = float(np.sqrt(np.mean(np.square(loud)))) if loud.size else 0.0
@@ -268,8 +268,10 @@ def _gasps(source: Samples, speech: Samples, gasp_db: float, rng: np.random.Gene
         size = stop - start - 2 * margin
         spectrum = np.fft.rfft(rng.standard_normal(size))
         frequencies_hz = np.fft.rfftfreq(size, 1 / RATE_HZ)
-        spectrum[(frequencies_hz < _GASP_BAND_HZ[0]) | (frequencies_hz > _GASP_BAND_HZ[1])] = 0
-        noise = np.fft.irfft(spectrum / np.sqrt(1.0 + frequencies_hz / 1500.0), size)
+        # A steep start and a slow fall, as air through an open mouth; edges rounded over an octave.
+        low, high = (np.maximum(frequencies_hz, 1.0) / edge_hz for edge_hz in _GASP_BAND_HZ)
+        shape = 1.0 / np.sqrt((1.0 + low**-6.0) * (1.0 + high**6.0) * (1.0 + frequencies_hz / 1500.0))
+        noise = np.fft.irfft(spectrum * shape, size)
         swell = np.sin(np.pi * np.linspace(0.0, 1.0, size) ** 1.5)
         out[start + margin : start + margin + size] = noise / np.std(noise) * swell * level * db_to_gain(gasp_db)
     return out

@@ -117,6 +117,8 @@ class Recogniser:
         # Digital silence has no spectrum to align with: a floor of noise at -80 dBFS, always the same.
         floor = np.random.default_rng(0).standard_normal(samples.size) * _FLOOR
         narrow = np.clip(resampled(samples + floor, _RECOGNISER_RATE_HZ / RATE_HZ), -1.0, 1.0)
+        # Without this, feature extraction remembers the utterance before, and an alignment moves by a frame.
+        self._decoder.reinit_feat()
         self._decoder.start_utt()
         self._decoder.process_raw((narrow * 32767).astype("<i2").tobytes(), no_search=False, full_utt=True)
         self._decoder.end_utt()
