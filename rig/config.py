@@ -213,6 +213,8 @@ class Config(_Section):
     second_turn: bool = True
     """Play the second turn that an item scripts, once the first call starts it."""
     barge_in: BargeInConfig | None = None
+    sweep: dict[TurnMode, dict[str, tuple[Any, ...]]] | None = Field(default=None, min_length=1)
+    """For `rig sweep`: ways of ending turns, each with its parameters and the values to try. Nothing else reads it."""
     preflight: bool = True
     """Open and set up one session per target before its first cell."""
     pairs: tuple[PairConfig, ...] = ()

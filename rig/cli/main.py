@@ -166,6 +166,33 @@ def compare(
     print_comparison(runs[0], runs[1], pair or [], bank, as_json=as_json, markdown=markdown)
 
 
+@app.command("replay-cascade")
+def replay_cascade(
+    run: Annotated[Path, typer.Argument(help="Run folder with a cascade's transcripts.", show_default=False)],
+    config: Annotated[Path, typer.Option("--config", help="Config with the new targets (adapter: cascade).")],
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="New target of the config, repeatable; default: its cascades.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", help="Target of the run that heard the clips; default: the only one."),
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Tell a run's stored transcripts to other text models.
+
+    Without audio and without a new transcription, into a run folder that reports and compares like any other. Exit
+    codes as of rig run.
+
+    Example: rig replay-cascade runs/first --config models.yaml --target newer-model
+    """
+    from rig.cli.replay_cascade_command import replay
+
+    raise typer.Exit(replay(run, config, target or [], source, out, as_json=as_json, verbose=verbose))
+
+
 @app.command()
 def leaderboard(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -22,7 +23,7 @@ from rig.cli.progress import RunProgress
 from rig.cli.report_command import print_report, report_console
 from rig.cli.run_log import logged
 from rig.cli.secrets_seen import remember
-from rig.config import ConfigError, load_config
+from rig.config import ConfigError, ResolvedConfig, load_config
 from rig.engine.prepare import Prepared, prepare
 from rig.engine.run import HERE, Places, RunResult, open_folder, remaining, run
 from rig.engine.runner import Observer
@@ -59,15 +60,40 @@ def run_and_report(
     resolved = load_config(config_path)
     if max_cost is not None:
         resolved = replace(resolved, config=resolved.config.model_copy(update={"max_cost": max_cost}))
+    if dry_run:
+        return _plan_only(resolved, as_json=as_json)
+
+    def tell(folder: Path) -> None:
+        print_report([folder], [], None, as_json=as_json, markdown=False)
+
+    return run_resolved(resolved, out, tell, verbose=verbose, places=places, store_url=store_url)
+
+
+def _plan_only(resolved: ResolvedConfig, *, as_json: bool) -> int:
+    remember(resolved.secrets)
+    with scrubbed_hooks(Scrubber(resolved.secrets)):
+        prepared = prepare(resolved)
+        _tell_input_errors(prepared)
+        _print_plan(prepared, as_json=as_json)
+    return 0
+
+
+def run_resolved(
+    resolved: ResolvedConfig,
+    out: Path | None,
+    tell: Callable[[Path], None],
+    *,
+    verbose: bool,
+    places: Places = HERE,
+    store_url: str | None = None,
+    prepared_by: Callable[[ResolvedConfig], Prepared] = prepare,
+) -> int:
+    """Run what a config's run folder lacks, with progress, and `tell` of the folder; the exit code."""
     remember(resolved.secrets)
     scrubber = Scrubber(resolved.secrets)
     with scrubbed_hooks(scrubber):
-        prepared = prepare(resolved)
-        for line in prepared.input_errors:
-            print(f"rig: input error: {line}", file=sys.stderr)
-        if dry_run:
-            _print_plan(prepared, as_json=as_json)
-            return 0
+        prepared = prepared_by(resolved)
+        _tell_input_errors(prepared)
         _check_reach(prepared, places)
         path = out or Path("runs") / new_run_id(datetime.now(UTC))
         store = None
@@ -101,8 +127,13 @@ def run_and_report(
                 return 130
             for note in result.notes:
                 progress.say(note)
-        print_report([path], [], None, as_json=as_json, markdown=False)
+        tell(path)
     return _close(result, path, scrubber)
+
+
+def _tell_input_errors(prepared: Prepared) -> None:
+    for line in prepared.input_errors:
+        print(f"rig: input error: {line}", file=sys.stderr)
 
 
 async def _run(
