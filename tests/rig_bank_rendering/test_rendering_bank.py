@@ -9,9 +9,10 @@ import yaml
 from rich.console import Console
 
 from rig.bank.loader import load_bank
-from rig.bank.rendering import clip, sources, words
+from rig.bank.rendering import bank_render, clip, words
 from rig.bank.rendering.bank_render import render_bank
 from rig.bank.rendering.manifest import read_manifest
+from rig.bank.rendering.voices import SynthesisError
 
 _ITEM = """
 id: own-01
@@ -56,7 +57,7 @@ def folder(tmp_path, repo_dir, monkeypatch):
         return reply
 
     monkeypatch.setattr(clip, "synthesise", speak)
-    for module in (clip, sources):
+    for module in (clip, bank_render):
         monkeypatch.setattr(module, "engine_of", lambda _: "stock-1")
     monkeypatch.setattr(clip, "word_error_rate", lambda said, heard: float(said != heard) if "say" not in said else 0.0)
     _write_item(tmp_path, *_SCENES)
@@ -150,6 +151,26 @@ def test_a_recipe_for_no_item_is_an_error(folder):
     path, _ = folder
     with pytest.raises(ValueError, match="no item own-02"):
         _render(path, {"own-02"})
+
+
+def test_a_clip_stays_where_its_synthesiser_is_not_installed_but_not_for_other_words(folder, monkeypatch):
+    path, _ = folder
+    _write_item(path, "plain")
+    _render(path)
+    before = _entries(path)
+
+    def absent(*_):
+        raise SynthesisError("flite is not installed: apt-get install flite")
+
+    for module in (clip, bank_render):
+        monkeypatch.setattr(module, "engine_of", absent)
+    monkeypatch.setattr(clip, "synthesise", absent)
+    assert _render(path) == []
+    assert _entries(path) == before
+    item = path / "own-01.yaml"
+    item.write_text(item.read_text().replace("nothing more is needed.", "something else."))
+    assert _render(path) == ["own-01/plain: flite is not installed: apt-get install flite"]
+    assert _entries(path) == {}
 
 
 def test_a_clip_added_by_hand_stays_and_is_not_rendered(folder):

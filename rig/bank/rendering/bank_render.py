@@ -24,7 +24,7 @@ from rig.bank.rendering.manifest import Manifest, RenderedEntry, pcm_sha256, rea
 from rig.bank.rendering.recipes import ItemRecipe, read_recipes
 from rig.bank.rendering.rulings import ClipKey, Ruling, read_rulings
 from rig.bank.rendering.sources import source_sha256
-from rig.bank.rendering.voices import SynthesisError
+from rig.bank.rendering.voices import SynthesisError, engine_of
 from rig.bank.rendering.words import Recogniser, read_lexicon
 
 LARGEST_BANK_BYTES = 12_000_000
@@ -137,12 +137,14 @@ class _Run:
         if item.id not in self._recipes:
             self._fail(key, "recipes.yaml has no entry for this item: add its voice and seed")
             return False
+        old = self._entries.get(key)
+        recipe = self._recipes[item.id]
         try:
-            self._sources[key] = source_sha256(item, item.variant(key[1]), key[2], self._recipes[item.id])
+            engine = self._engine(recipe.voice, old)
+            self._sources[key] = source_sha256(item, item.variant(key[1]), key[2], recipe, engine)
         except (ValueError, SynthesisError) as error:
             self._fail(key, str(error))
             return False
-        old = self._entries.get(key)
         if force or old is None or old.source_sha256 != self._sources[key]:
             return True
         if not (self._folder / f"{old.sha256}.flac").exists():
@@ -150,6 +152,16 @@ class _Run:
         self.result.unchanged += 1
         self._judge(old)
         return False
+
+    @staticmethod
+    def _engine(voice: str, old: RenderedEntry | None) -> str:
+        """The synthesiser here; where it is not installed, the one that made the clip there is, which then stays."""
+        try:
+            return engine_of(voice)
+        except SynthesisError:
+            if old is None or old.voice != voice:
+                raise
+            return old.engine
 
     def take(self, made: _Made) -> None:
         """A clip that a process made, or why it could not."""

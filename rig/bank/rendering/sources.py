@@ -9,16 +9,15 @@ from importlib.metadata import version
 from rig.bank.models import Item, Variant
 from rig.bank.rendering.deliveries import delivery_of
 from rig.bank.rendering.recipes import ItemRecipe, VariantRecipe
-from rig.bank.rendering.voices import engine_of
 
 RENDERER_VERSION = 6
 """Raised whenever the renderer makes other samples, or judges them otherwise, from the same sources."""
 
 
-def source_sha256(item: Item, variant: Variant, turn: int, recipe: ItemRecipe) -> str:
+def source_sha256(item: Item, variant: Variant, turn: int, recipe: ItemRecipe, engine: str) -> str:
     """Hash of words, delivery with its figures, speaker, scene, channel, recipe, and versions of engine and vocoder.
 
-    Raises ValueError for an unknown emotion or speaker, SynthesisError where an engine cannot be asked for its version.
+    `engine` is the synthesiser's name and version. Raises ValueError for an unknown emotion or speaker.
     """
     extra = recipe.variants.get(variant.variant_id, VariantRecipe())
     scene = variant.scene if turn == 1 else None
@@ -33,7 +32,7 @@ def source_sha256(item: Item, variant: Variant, turn: int, recipe: ItemRecipe) -
         "channel": variant.channel,
         "recipe": recipe.model_dump(mode="json", exclude={"variants"}),
         "extra": extra.model_dump(mode="json"),
-        "engine": engine_of(recipe.voice),
+        "engine": engine,
         "vocoder": version("pyworld-prebuilt"),
         "codecs": version("av") if variant.channel else None,
         "renderer": RENDERER_VERSION,

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ FLITE_VOICES = {"flite:slt": "slt", "flite:rms": "rms", "flite:awb": "awb"}
 _FLITE_TRACTS = {"flite:slt": 1.0, "flite:rms": 0.86, "flite:awb": 0.88}
 VOICES = frozenset(HIBARI_VOICES) | frozenset(FLITE_VOICES)
 _FLITE_TIMEOUT_S = 60
+_NO_HIBARI = "hibari-tts is not installed: pip install 'voice-agent-rig[render]'"
 
 
 class SynthesisError(RuntimeError):
@@ -46,10 +47,13 @@ def tract_of(voice: str) -> float:
 
 
 def engine_of(voice: str) -> str:
-    """Name and version of the synthesiser behind a voice, as the manifest states it."""
-    if voice in HIBARI_VOICES:
+    """Name and version of the synthesiser behind a voice, as the manifest states it; raises SynthesisError."""
+    if voice not in HIBARI_VOICES:
+        return _flite_version()
+    try:
         return f"hibari-tts-{version('hibari-tts')}"
-    return _flite_version()
+    except PackageNotFoundError:
+        raise SynthesisError(_NO_HIBARI) from None
 
 
 def synthesise(voice: str, text: str, seed: int) -> Samples:
@@ -73,7 +77,7 @@ def _hibari() -> Any:
     try:
         from hibari import Hibari
     except ImportError:
-        raise SynthesisError("hibari-tts is not installed: pip install 'voice-agent-rig[render]'") from None
+        raise SynthesisError(_NO_HIBARI) from None
     return Hibari()
 
 
