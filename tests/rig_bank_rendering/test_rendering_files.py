@@ -8,13 +8,15 @@ import soundfile
 
 from rig.bank.loader import load_bank
 from rig.bank.rendering.bank_render import LARGEST_BANK_BYTES
+from rig.bank.rendering.channels import CHANNELS
 from rig.bank.rendering.clip import WORST_WER
-from rig.bank.rendering.deliveries import emotions
+from rig.bank.rendering.deliveries import emotion_delivery, emotions, speaker_delivery, speakers
 from rig.bank.rendering.gate import Gate
 from rig.bank.rendering.manifest import RenderedEntry, pcm_sha256, read_manifest, write_clip, write_manifest
 from rig.bank.rendering.recipes import read_recipes
 from rig.bank.rendering.sources import source_sha256
 from rig.bank.rendering.stock import STOCK_REPLIES
+from rig.bank.rendering.surroundings import SOUNDS
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +143,20 @@ def test_the_stock_replies_are_there(repo_dir):
     folder = repo_dir / "rig" / "agents" / "stock"
     assert {path.stem for path in folder.glob("*.flac")} == set(STOCK_REPLIES)
     assert all(soundfile.info(path).samplerate == 24000 for path in folder.glob("*.flac"))
+
+
+def test_the_docs_list_every_name_and_every_reason_to_be_approximate(repo_dir, demo):
+    told = (repo_dir / "docs" / "bank.md").read_text()
+    deliveries = [emotion_delivery(name, None) for name in emotions()] + [speaker_delivery(name) for name in speakers()]
+    reasons = {delivery.reason for delivery in deliveries} | {sound.reason for sound in SOUNDS.values()}
+    for entry in read_manifest(demo.root / "audio").rendered:
+        reasons |= set(str(entry.approximate).split("; ")) if entry.approximate else set()
+    assert [reason for reason in reasons if reason and reason not in told] == []
+    names = emotions() | speakers() - {"adult"} | set(SOUNDS) | set(CHANNELS)
+    assert [name for name in names if name not in told] == []
+
+
+def test_the_docs_list_every_gate_of_the_demo(repo_dir, demo):
+    told = (repo_dir / "docs" / "bank.md").read_text()
+    gates = {name for entry in read_manifest(demo.root / "audio").rendered for name in entry.gates}
+    assert [name for name in gates if f"`{name}`" not in told] == []
