@@ -34,6 +34,7 @@ class PromptedStage:
         self._client, self._stage = client, stage
         self.rates_hz = client.capabilities.input_rates_hz
         client.open(Setup(INSTRUCTIONS[stage], (), self.rates_hz[0]))
+        self._said = ""
 
     def endpoint(self) -> Endpoint:
         """The model's own."""
@@ -53,14 +54,16 @@ class PromptedStage:
         return self._client.commit_turn()
 
     def receive(self, frame: InFrame) -> list[Event]:
-        """The whole answer as transcript or tags; or what went wrong."""
+        """The whole answer as transcript or tags, once it is there; or what went wrong."""
         events, _ = self._client.receive(frame)
         if faults := [event for event in events if isinstance(event, Refused | Failed)]:
             return [faults[0]]
-        if not any(isinstance(event, AnswerEnded) for event in events):
-            return []
-        said = "".join(event.text for event in events if isinstance(event, TextDelta))[:MAX_TRANSCRIPT_CHARS].strip()
+        self._said += "".join(event.text for event in events if isinstance(event, TextDelta))
+        self._said = self._said[:MAX_TRANSCRIPT_CHARS]
         found: list[Event] = [Usage({self._stage.value: dict(e.counts)}) for e in events if isinstance(e, Usage)]
+        if not any(isinstance(event, AnswerEnded) for event in events):
+            return found
+        said, self._said = self._said.strip(), ""
         if any(isinstance(event, AnswerEnded) and event.reason is not AnswerEnd.COMPLETED for event in events):
             found.append(Warned("cut_short", f"the {self._stage}'s answer was cut short"))
         if self._stage is Stage.TRANSCRIBER:

@@ -112,6 +112,8 @@ class Attempts:
         playback = await heard(record)
         capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, playback)
         capture = capture.model_copy(update={"second_turn": second, "barge_in": cut_in})
+        if cell.stored is not None:
+            capture = cell.stored.on(capture)
         pcm, _ = whole_samples(piece for _, piece in record.reply_pieces)
         return AttemptRecord(capture, tuple(session.log), pcm)
 

@@ -20,6 +20,7 @@ from rig.config import BargeInConfig, Config, TargetConfig, TurnControlConfig
 from rig.engine.barge_in import PlannedBargeIn
 from rig.engine.clips import ClipKey, PreparedClip
 from rig.engine.second_turn import PlannedReply, planned_reply
+from rig.engine.stored import StoredTranscript
 from rig.prompts.templates import PROMPT_VERSION, instructions, probe_instructions
 
 _IDENTITY_VERSION = 1
@@ -61,13 +62,15 @@ class Cell:
     identity: str
     setup: Setup
     text: str | None
-    """The caller's words on a text twin, else None."""
+    """The caller's words on a text twin or a replay, else None."""
     clip: PreparedClip | None
     input_error: str | None = None
     """Why the clip cannot be played; such a cell never reaches a connection."""
     planned_reply: PlannedReply | None = None
     """The second turn, should the first call start it."""
     barge_in: PlannedBargeIn | None = None
+    stored: StoredTranscript | None = None
+    """The clip as it was heard before, of which `text` is what this target is told."""
 
     @property
     def audio_s(self) -> float:
@@ -133,7 +136,7 @@ def plan(
                     what = (target.name, condition, reason)
                     left_out[what] = left_out.get(what, 0) + config.repeats
                     continue
-                setup = _setup(bank, item, condition, target)
+                setup = setup_of(bank, item, condition, target)
                 key = (item.id, variant.variant_id, 1) if variant else None
                 clip = clips.get(key) if key else None
                 reply = None
@@ -194,14 +197,16 @@ def _reason_against(
 ) -> str | None:
     if condition is Condition.TEXT_TWIN and not target.capabilities.text_twin:
         return "the adapter has no text turn"
-    if condition is Condition.PROBE and not (target.capabilities.probe and target.capabilities.takes_setup):
+    if condition is Condition.PROBE and not target.capabilities.takes_setup:
         return "the agent takes no instructions of ours"
+    if condition is Condition.PROBE and not target.capabilities.probe:
+        return "it works from a transcript: there is nothing that it could hear"
     if variant is not None and (item.id, variant.variant_id, 1) not in known_clips:
         return "the bank has no clip"
     return None
 
 
-def _setup(bank: Bank, item: Item, condition: Condition, target: Target) -> Setup:
+def setup_of(bank: Bank, item: Item, condition: Condition, target: Target) -> Setup:
     """What the session starts with: the same words for every dialect."""
     if condition is Condition.PROBE:
         assert item.perception_probe is not None

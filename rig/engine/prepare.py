@@ -46,11 +46,7 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
     config = resolved.config
     bank = load_bank(bank_location(resolved), config.engine)
     targets, problems = checked_targets(resolved)
-    prices = {
-        target.name: price
-        for target in config.targets
-        if (price := target.price or (known_prices().get(target.model) if resolved.keys[target.name] else None))
-    }
+    prices = prices_of(resolved)
     if config.max_cost is not None:
         problems += [
             f"targets ({target.name}): max_cost needs its price; add `price:` to the target"
@@ -75,6 +71,15 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
         prices=prices,
         input_errors=tuple(errors.values()),
     )
+
+
+def prices_of(resolved: ResolvedConfig) -> dict[str, Price]:
+    """By target, where known: the config's own, else the shipped one of a model that is paid for."""
+    return {
+        target.name: price
+        for target in resolved.config.targets
+        if (price := target.price or (known_prices().get(target.model) if resolved.keys[target.name] else None))
+    }
 
 
 def bank_location(resolved: ResolvedConfig) -> str | Path:
