@@ -147,6 +147,19 @@ def test_what_cannot_be_rendered_is_named_and_the_rest_goes_on(folder, old, new,
     assert list(_entries(path)) == ["plain"]
 
 
+def test_two_runs_at_once_are_refused(folder, monkeypatch):
+    path, _ = folder
+    _write_item(path, "plain")
+
+    def render_within(*_):
+        with pytest.raises(ValueError, match="another `rig bank render` is at work"):
+            _render(path)
+        raise SynthesisError("enough")
+
+    monkeypatch.setattr(clip, "synthesise", render_within)
+    assert _render(path) == ["own-01/plain: enough"]
+
+
 def test_a_recipe_for_no_item_is_an_error(folder):
     path, _ = folder
     with pytest.raises(ValueError, match="no item own-02"):
@@ -165,7 +178,7 @@ def test_a_clip_stays_where_its_synthesiser_is_not_installed_but_not_for_other_w
     for module in (clip, bank_render):
         monkeypatch.setattr(module, "engine_of", absent)
     monkeypatch.setattr(clip, "synthesise", absent)
-    assert _render(path) == []
+    assert _render(path) == _render(path, force=True) == []
     assert _entries(path) == before
     item = path / "own-01.yaml"
     item.write_text(item.read_text().replace("nothing more is needed.", "something else."))

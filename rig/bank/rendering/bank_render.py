@@ -5,10 +5,13 @@ A clip that fails a gate, or cannot be made, is not shipped. People's rulings go
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
+from captures.lock import FolderLockedError, folder_lock
 from rig.bank.models import Bank, Item
 from rig.bank.rendering.clip import ClipRenderer, RenderedClip
 from rig.bank.rendering.levels import RATE_HZ
@@ -68,8 +72,8 @@ def render_bank(
 ) -> BankRendering:
     """Render the bank's clips into `audio/`. `processes`: at most so many, by default one per core.
 
-    Raises ValueError for a wrong recipe, lexicon, manifest or ruling file, or an unknown item. Interrupted, it keeps
-    what was done.
+    Raises ValueError for a wrong recipe, lexicon, manifest or ruling file, an unknown item, or another run at work on
+    the same bank. Interrupted, it keeps what was done.
     """
     recipes = read_recipes(bank.root / "recipes.yaml").items
     if unknown := sorted((set(only) | set(recipes)) - {item.id for item in bank.items}):
@@ -78,17 +82,30 @@ def render_bank(
     folder.mkdir(exist_ok=True)
     lexicon_path = bank.root / "lexicon.txt"
     lexicon = tuple(read_lexicon(lexicon_path).items()) if lexicon_path.exists() else ()
-    run = _Run(bank, recipes, read_rulings(bank), read_manifest(folder), folder, console)
-    jobs = run.jobs(only, force=force)
-    try:
-        with Progress(console=console, transient=True) as progress:
-            task = progress.add_task("rendering", total=sum(len(job.wanted) for job in jobs))
-            for made in _all_made(jobs, lexicon, processes or os.cpu_count() or 1):
-                run.take(made)
-                progress.advance(task)
-    finally:
-        run.write()
+    with _alone(bank.root):
+        run = _Run(bank, recipes, read_rulings(bank), read_manifest(folder), folder, console)
+        jobs = run.jobs(only, force=force)
+        try:
+            with Progress(console=console, transient=True) as progress:
+                task = progress.add_task("rendering", total=sum(len(job.wanted) for job in jobs))
+                for made in _all_made(jobs, lexicon, processes or os.cpu_count() or 1):
+                    run.take(made)
+                    progress.advance(task)
+        finally:
+            run.write()
     return run.result
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Holds the bank: two runs at once would remove each other's clips. The lock lies elsewhere: banks are shipped."""
+    name = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(folder_lock(Path(tempfile.gettempdir()) / f"rig-bank-render-{name}.lock"))
+        except FolderLockedError:
+            raise ValueError(f"{root}: another `rig bank render` is at work on this bank; wait for it") from None
+        yield
 
 
 class _Run:
@@ -140,12 +157,12 @@ class _Run:
         old = self._entries.get(key)
         recipe = self._recipes[item.id]
         try:
-            engine = self._engine(recipe.voice, old)
+            engine, here = self._engine(recipe.voice, old)
             self._sources[key] = source_sha256(item, item.variant(key[1]), key[2], recipe, engine)
         except (ValueError, SynthesisError) as error:
             self._fail(key, str(error))
             return False
-        if force or old is None or old.source_sha256 != self._sources[key]:
+        if (force and here) or old is None or old.source_sha256 != self._sources[key]:
             return True
         if not (self._folder / f"{old.sha256}.flac").exists():
             return True
@@ -154,14 +171,14 @@ class _Run:
         return False
 
     @staticmethod
-    def _engine(voice: str, old: RenderedEntry | None) -> str:
-        """The synthesiser here; where it is not installed, the one that made the clip there is, which then stays."""
+    def _engine(voice: str, old: RenderedEntry | None) -> tuple[str, bool]:
+        """The synthesiser, and whether it is here: if not, it is the one that made the clip there is, which stays."""
         try:
-            return engine_of(voice)
+            return engine_of(voice), True
         except SynthesisError:
             if old is None or old.voice != voice:
                 raise
-            return old.engine
+            return old.engine, False
 
     def take(self, made: _Made) -> None:
         """A clip that a process made, or why it could not."""

@@ -15,7 +15,6 @@ from rig.bank.rendering.deliveries import Settings, delivery_of
 from rig.bank.rendering.gate import Gate, gate
 from rig.bank.rendering.gates import channel_gates, delivery_gates, sample_gates
 from rig.bank.rendering.levels import (
-    RATE_HZ,
     SPEECH_RMS_DBFS,
     Samples,
     as_stored,
@@ -186,8 +185,3 @@ def _at_level(spoken: Spoken, level_db: float) -> Spoken:
     """At the level of speech plus `level_db`, limited, as a reader of 16-bit samples gets it."""
     gain = db_to_gain(SPEECH_RMS_DBFS + level_db - speech_rms_dbfs(spoken.samples))
     return Spoken(as_stored(limited(spoken.samples * gain)), spoken.source_frames)
-
-
-def seconds(clip: RenderedClip) -> float:
-    """How long the clip is."""
-    return clip.pcm.size / RATE_HZ
