@@ -9,7 +9,8 @@ from pathlib import Path
 
 
 def test_the_benchmark_prints_its_figures(repo_dir: Path):
-    small = "--duplex-sessions 2 --short-sessions 2 --seconds 0.4 --turn-seconds 0.4 --reply-seconds 0.1 --rounds 1"
+    small = "--duplex-sessions 2 --long-chunk-sessions 0 --short-sessions 2 --memory-sessions 2 --naive-sessions 2"
+    small += " --seconds 0.4 --turn-seconds 0.4 --reply-seconds 0.1 --rounds 1"
     ran = subprocess.run(
         [
             sys.executable,
@@ -27,4 +28,5 @@ def test_the_benchmark_prints_its_figures(repo_dir: Path):
     assert int(figures[0]) >= 40  # trailing silence may add some
     assert figures[1] == "40"
     assert ran.stdout.count("endings called") == 2
+    assert re.search(r"memory: 2 calls .* \d+\.\d+ MB each", ran.stdout)
     assert "naive sleep per chunk: late by" in ran.stdout
