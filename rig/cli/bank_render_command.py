@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set
+from importlib.util import find_spec
 
 from rich.console import Console
 
@@ -11,17 +12,17 @@ from rig.bank.loader import load_bank
 from rig.bank.rendering.errors import RenderError
 from rig.cli.failures import printable
 
+_NEEDED = ("av", "jiwer", "pyworld")
+
 
 def render(bank: str, only: Set[str], *, force: bool, processes: int | None, as_json: bool) -> int:
     """Render what changed; 1 if a clip failed (it is not shipped), 130 if interrupted, else 0."""
     loaded = load_bank(bank)
-    try:
-        from rig.bank.rendering.bank_render import render_bank
-        from rig.bank.rendering.voices import SynthesisError
-    except ImportError as error:
-        raise RenderError(
-            f"rendering needs the extra `render` ({error.name} is missing): pip install 'voice-agent-rig[render]'"
-        ) from None
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise RenderError(f"rendering needs {', '.join(missing)}: install the extra, voice-agent-rig[render]")
+    from rig.bank.rendering.bank_render import render_bank
+    from rig.bank.rendering.voices import SynthesisError
+
     console = Console(stderr=True, soft_wrap=True)
     try:
         done = render_bank(loaded, only, force=force, console=console, processes=processes)

@@ -18,8 +18,7 @@ scenario: A caller.
 explicit_policy: Policy.
 tools: [{{name: finish, description: Finish the call., params: []}}]
 variants:
-- {{variant_id: plain, gold: {{tool: finish}}}}
-- {{variant_id: hushed, emotion: whispered, channel: g711_ulaw, gold: {{tool: null}}}}
+- {{variant_id: {variant}, channel: g711_ulaw, gold: {{tool: finish}}}}
 """
 
 
@@ -31,8 +30,10 @@ def _rig(*arguments):
 
 @pytest.fixture
 def bank(tmp_path):
-    (tmp_path / "one.yaml").write_text(_ITEM.format(name="one", words="Please send it to my home."))
-    (tmp_path / "two.yaml").write_text(_ITEM.format(name="two", words="I would like to talk to you."))
+    (tmp_path / "one.yaml").write_text(_ITEM.format(name="one", words="Please send it to my home.", variant="plain"))
+    (tmp_path / "two.yaml").write_text(
+        _ITEM.format(name="two", words="I would like to talk to you.", variant="hushed, emotion: whispered")
+    )
     (tmp_path / "recipes.yaml").write_text(
         "version: 1\nitems: {own-one: {voice: hibari, seed: 1}, own-two: {voice: hibari@0.90, seed: 2}}\n"
     )
@@ -42,12 +43,12 @@ def bank(tmp_path):
 def test_a_bank_from_words_to_clips_twice_the_same(bank):
     first = _rig("render", str(bank), "--processes", "2", "--json")
     assert first.returncode == 0, first.stderr
-    assert len(json.loads(first.stdout)["rendered"]) == 4
+    assert len(json.loads(first.stdout)["rendered"]) == 2
     again = _rig("render", str(bank))
-    assert "0 rendered, 4 unchanged" in again.stdout
+    assert "0 rendered, 2 unchanged" in again.stdout
     before = (bank / "audio" / "manifest.yaml").read_text()
     forced = _rig("render", str(bank), "--force", "--processes", "1", "--json")
-    assert len(json.loads(forced.stdout)["rendered"]) == 4
+    assert len(json.loads(forced.stdout)["rendered"]) == 2
     assert (bank / "audio" / "manifest.yaml").read_text() == before
     shown = json.loads(_rig("show", str(bank), "--json").stdout)
     assert {row["state"] for row in shown} == {"passed"}
@@ -60,7 +61,8 @@ def test_a_bank_from_words_to_clips_twice_the_same(bank):
 def test_a_missing_asset_ends_in_one_line_and_code_1(bank):
     item = bank / "one.yaml"
     item.write_text(
-        item.read_text() + "- {variant_id: odd, scene: {kind: background, asset: 'real:rain'}, gold: {tool: null}}\n"
+        item.read_text()
+        + "- {variant_id: odd, channel: g711_ulaw, scene: {kind: background, asset: 'real:rain'}, gold: {tool: null}}\n"
     )
     done = _rig("render", str(bank), "--item", "own-one")
     assert done.returncode == 1
@@ -71,9 +73,8 @@ def test_a_missing_asset_ends_in_one_line_and_code_1(bank):
 
 
 def test_what_cannot_be_done_at_all_ends_in_code_2(bank):
-    for arguments in (("render", str(bank), "--item", "own-three"), ("show", str(bank), "--item", "own-three")):
-        done = _rig(*arguments)
-        assert done.returncode == 2
-        assert done.stderr.startswith("rig: no item own-three in the bank")
+    done = _rig("render", str(bank), "--item", "own-three")
+    assert done.returncode == 2
+    assert done.stderr.startswith("rig: no item own-three in the bank")
     (bank / "recipes.yaml").unlink()
     assert "recipes.yaml: cannot be read" in _rig("render", str(bank)).stderr
