@@ -119,10 +119,18 @@ class SettingsError(ValueError):
 class InputTooLargeError(ValueError):
     """A clip that no request of its dialect could carry; one line that names size and limit in bytes."""
 
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"the request would be {size:,} bytes, more than the limit of {limit:,}: use a shorter clip")
-        self.size = size
+    def __init__(self, size: int, limit: int, vendor: str = "") -> None:
+        whose = f"{vendor}'s limit" if vendor else "the limit"
+        super().__init__(f"the request would be {size:,} bytes, more than {whose} of {limit:,}: use a shorter clip")
         self.limit = limit
+
+
+class InputTooLongError(InputTooLargeError):
+    """A clip that lasts longer than its vendor takes; one line that names both in seconds."""
+
+    def __init__(self, length_s: float, limit_s: float, vendor: str) -> None:
+        text = f"the clip lasts {length_s:.1f} s, more than {vendor}'s limit of {limit_s:g} s: use a shorter clip"
+        ValueError.__init__(self, text)
 
 
 class ClientDialect(Protocol):

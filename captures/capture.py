@@ -269,6 +269,8 @@ class Capture(_Record):
     pacing: Pacing | None = None
     reply_audio: ReplyAudio | None = None
     usage: dict[str, Any] | None = None
+    served: dict[str, Any] | None = None
+    """File mode: the model and upstream that answered, finish reason, temperature; None where nothing tells."""
     second_turn: SecondTurn | None = None
     """None where the item scripts none or the first call did not start it."""
     barge_in: BargeIn | None = None

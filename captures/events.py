@@ -31,6 +31,8 @@ class FailureKind(StrEnum):
     """Used up: waiting a moment does not help."""
     PROTOCOL = "protocol"
     """The peer broke its own protocol or was closed for ours."""
+    AUDIO_NOT_HEARD = "audio_not_heard"
+    """The provider answered without the caller's audio: the row is void, and another try would be as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,13 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """How an answer was served, as far as the peer tells: model, upstream, finish reason; recorded, never trusted."""
+
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """A complaint of the peer that ends nothing (a benign race, a deprecated key)."""
 
@@ -212,6 +221,7 @@ Event = (
     | Interrupted
     | AnswerEnded
     | Usage
+    | Served
     | Warned
     | Refused
     | Failed

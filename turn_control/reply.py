@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from captures.events import AudioDelta, InputTranscript, TextDelta, TimedEvent, TranscriptDelta, Usage
+from captures.events import AudioDelta, InputTranscript, Served, TextDelta, TimedEvent, TranscriptDelta, Usage
 from captures.playback import is_loud
 from turn_control.limits import Limits
 from turn_control.notes import Notes
@@ -37,6 +37,8 @@ class Reply:
         self.rate_hz: int | None = None
         """Of the audio; None when there was none."""
         self.usage: dict[str, Any] | None = None
+        self.served: dict[str, Any] | None = None
+        """How the answer was served; None where nothing tells."""
         self._notes = notes
         self._waits_for_sound = from_first_sound
         self._audio_room = limits.max_reply_bytes
@@ -63,6 +65,8 @@ class Reply:
             (self._heard if event.final else self._heard_parts).add(event.text)
         elif isinstance(event, Usage):
             self.usage = {**(self.usage or {}), **event.counts}
+        elif isinstance(event, Served):
+            self.served = {**(self.served or {}), **event.details}
 
     @property
     def text(self) -> str:

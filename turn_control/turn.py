@@ -86,6 +86,7 @@ class TurnRecord:
     input_transcript: str | None
     input_tags: tuple[str, ...] | None
     usage: dict[str, Any] | None
+    served: dict[str, Any] | None
     warnings: tuple[str, ...]
     closed: ClosedBy | None
     """How the connection ended, if it did during the turn."""
@@ -313,6 +314,7 @@ class _Turn:
             input_transcript=self._reply.input_transcript,
             input_tags=self._reply.input_tags,
             usage=self._reply.usage,
+            served=self._reply.served,
             warnings=self._notes.kept(),
             closed=self._session.closed,
         )

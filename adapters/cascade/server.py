@@ -19,7 +19,7 @@ from captures.frames import InFrame, OutFrame
 class CascadeServer:
     """`ServerDialect` of a cascade's endpoints, for one request."""
 
-    answer_faults = ChatAudioServer.answer_faults
+    answer_faults = ChatAudioServer().answer_faults
 
     def __init__(self) -> None:
         self._chat = ChatAudioServer()

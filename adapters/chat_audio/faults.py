@@ -12,12 +12,37 @@ from adapters.foreign_json import brief, decode, int_of, object_of, text_of
 from captures.events import Failed, FailureKind, Refused
 from transports.transport import TransportError
 
-_QUOTA_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+_QUOTA_CODES: Final = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "AllocationQuota.FreeTierOnly"}
+)
 _RATE_CODES: Final = frozenset({"rate_limit_exceeded", "rate_limit_error"})
 _REFUSAL_CODES: Final = frozenset({"invalid_request_error", "model_not_found"})
 _KEY_CODES: Final = frozenset({"invalid_api_key", "account_deactivated"})
 _NO_ENCODER: Final = "audio input is not supported"
 """llama.cpp answers so, with status 500, when it was started without an audio encoder: no retry mends that."""
+_CLIP_CODES: Final = frozenset({"exceed_context_size_error", "context_length_exceeded"})
+"""Concern one clip alone, although the status is 400."""
+_CALL_CODE: Final = "tool_use_failed"
+"""Groq answers so, with status 400, where the model's call cannot be parsed."""
+_CALL_TEXTS: Final = ("failed to parse input at pos", "does not match the expected")
+"""llama.cpp answers so, with status 500, where the model's call cannot be parsed; a retry repeats it."""
+
+
+def unusable_call(explained: Mapping[str, Any]) -> str | None:
+    """What the model wrote (or what is said of it) where its call was unparsable: its fault, not the request's.
+
+    None for any other error.
+    """
+    message = text_of(explained, "message") or ""
+    told = (text_of(explained, "code"), text_of(explained, "type"))
+    if _CALL_CODE not in told and not any(text in message.lower() for text in _CALL_TEXTS):
+        return None
+    return text_of(explained, "failed_generation") or message
+
+
+def answers_all_the_same(error: TransportError) -> bool:
+    """True for a refusal that is the model's answer: a call that its server could not parse."""
+    return error.status in (400, 500) and unusable_call(object_of(decode(error.body) or {}, "error")) is not None
 
 
 def fault_of_request(error: TransportError) -> Refused | Failed:
@@ -52,7 +77,7 @@ def _fault(status: int | None, explained: Mapping[str, Any], retry_after_s: floa
         return Refused(code, f"{message} (check the key: api_key_env)", where)
     if _NO_ENCODER in stated.lower():
         return Refused(code, message, where)
-    if status == 413:
+    if status == 413 or vendor_code in _CLIP_CODES or text_of(explained, "type") in _CLIP_CODES:
         # Concerns this clip alone; the other cells may well be served.
         return Failed(FailureKind.PROTOCOL, code, message)
     refused = vendor_code in _REFUSAL_CODES if status is None else 300 <= status < 500 and status not in (408, 409, 425)

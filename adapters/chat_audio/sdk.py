@@ -1,7 +1,8 @@
 """Transport of file mode: posts one JSON body through the OpenAI SDK's async client. The only importer of `openai`.
 
-Its tap is the JSON boundary: exact request and response bodies, not what HTTP and TLS made of them. The connection is
-opened by the first request, so that request's time includes it.
+Its tap is the JSON boundary: exact request and response bodies (of a streamed answer, each event's JSON and the closing
+`[DONE]`), not what HTTP and TLS made of them. The connection is opened by the first request, so that request's time
+includes it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 import anyio
 
+from adapters.chat_audio.answers import DONE
+from adapters.chat_audio.faults import answers_all_the_same
 from adapters.chat_audio.wire import BASE_URL, PATH
 from adapters.foreign_json import brief, masked, text_of
 from adapters.target_settings import secret_values
@@ -35,6 +38,7 @@ _ANSWER_LIMIT_S: Final = 600.0
 _CLOSE_LIMIT_S: Final = 2.0
 _EXPLANATION_LIMIT: Final = 2_000
 _EXPLAINS: Final = ("message", "type", "code", "param", "failed_generation")
+_EVENT_STREAM: Final = "text/event-stream"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -121,34 +125,67 @@ class SdkTransport:
         failure: TransportError
         try:
             response = await _sent(client, self.request_parts(payload), self._endpoint)
+            try:
+                await self._read(response)
+                return
+            finally:
+                await response.aclose()
         except openai.APIStatusError as error:
             failure = _refused(error, self._endpoint)
-        except (openai.OpenAIError, httpx2.InvalidURL) as error:
+        except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             failure = _not_served(error, self._endpoint)
         except TransportError as error:
             failure = error
+        # Outside the handlers: the original error holds the request with its key.
+        if answers_all_the_same(failure):
+            self._on_frame(InFrame(failure.body.encode(), False, self._clock.now_ns()))
         else:
+            self.on_failed(failure)
+
+    async def _read(self, response: httpx2.Response) -> None:
+        """Hand on the body as one frame, or each event of a stream as one. Raises TransportError for a cut stream."""
+        if not response.headers.get("content-type", "").startswith(_EVENT_STREAM):
+            await response.aread()
             self._on_frame(InFrame(response.content, False, self._clock.now_ns()))
             return
-        # Outside the handlers: the original error holds the request with its key.
-        self.on_failed(failure)
+        async for line in response.aiter_lines():
+            name, _, data = line.partition(":")
+            # Comments and other fields say nothing here; an event of several data lines is sent by nobody.
+            if name != "data" or not data.strip():
+                continue
+            stripped = data.strip().encode()
+            self._on_frame(InFrame(stripped, False, self._clock.now_ns()))
+            if stripped == DONE:
+                return
+        raise TransportError(f"the answer of {self._endpoint.label} ended before its end", code="stream_cut")
 
 
 async def _sent(client: AsyncOpenAI, parts: RequestParts, endpoint: Endpoint) -> httpx2.Response:
+    """The response, its body unread, whatever it turns out to be: a streamed one is handed on piece by piece."""
     import httpx2
+    import openai
 
     if parts.file is None:
-        json_headers = _request_headers(endpoint, "application/json")
-        return await client.post(
-            parts.path, cast_to=httpx2.Response, content=parts.json, options={"headers": json_headers}
+        response = await client.post(
+            parts.path,
+            cast_to=httpx2.Response,
+            content=parts.json,
+            options={"headers": _request_headers(endpoint, "application/json")},
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
         )
-    return await client.post(
-        parts.path,
-        cast_to=httpx2.Response,
-        body=dict(parts.fields),
-        files={"file": parts.file},
-        options={"headers": _request_headers(endpoint, "multipart/form-data")},
-    )
+    else:
+        response = await client.post(
+            parts.path,
+            cast_to=httpx2.Response,
+            body=dict(parts.fields),
+            files={"file": parts.file},
+            options={"headers": _request_headers(endpoint, "multipart/form-data")},
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
+        )
+    # The SDK hands on a response as it is where that type is asked for, streamed or not.
+    return cast("httpx2.Response", response)
 
 
 def _unheard(error: TransportError) -> None:
@@ -262,7 +299,7 @@ def _not_served(error: Exception, endpoint: Endpoint) -> TransportError:
         return TransportError(f"the host of {where} has no address", code="dns")
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         return TransportError(f"nothing listens at {where}", code="refused")
-    if isinstance(error, openai.APITimeoutError):
+    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
         return TransportError(f"{where} did not answer in time", code="timeout")
     if any(isinstance(cause, httpx2.InvalidURL | httpx2.LocalProtocolError) for cause in causes):
         return TransportError(f"{where} or a header cannot be sent as HTTP", code="bad_address")

@@ -15,7 +15,8 @@ import orjson
 
 from adapters.chat_audio import wav
 from adapters.dialect import ToolSpec
-from adapters.foreign_json import JsonObject, list_of, text_of
+from adapters.foreign_json import JsonObject, list_of, object_of, text_of
+from captures.frames import OutFrame
 
 BASE_URL: Final = "https://api.openai.com/v1"
 PATH: Final = "/chat/completions"
@@ -36,6 +37,16 @@ ERROR_STATUS: Final[Mapping[str, int]] = {
 def encode(body: Mapping[str, Any]) -> bytes:
     """A body as JSON."""
     return orjson.dumps(body)
+
+
+EVENT_OPENING: Final = b"data: "
+"""How an event of a streamed answer begins."""
+LAST_EVENT: Final = OutFrame(b"data: [DONE]\n\n")
+
+
+def event(body: Mapping[str, Any]) -> OutFrame:
+    """A body as one event of a streamed answer, with its framing."""
+    return OutFrame(EVENT_OPENING + encode(body) + b"\n\n")
 
 
 def audio_piece(pcm: bytes, rate_hz: int) -> bytes:
@@ -61,10 +72,45 @@ def system_message(instructions: str) -> JsonObject:
     return {"role": "system", "content": instructions}
 
 
-def user_audio(pieces: Sequence[bytes]) -> JsonObject:
-    """A caller turn as audio; `pieces` from `audio_piece`."""
-    parts = [{"type": "input_audio", "input_audio": {"data": piece.decode(), "format": "wav"}} for piece in pieces]
-    return {"role": "user", "content": parts}
+class BadPartError(ValueError):
+    """An audio part that a vendor refuses; one line that says why, with the field below the part."""
+
+    def __init__(self, message: str, field: str = "input_audio") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def openai_audio(data: str) -> JsonObject:
+    """An audio part from base64 of a WAV file, as OpenAI has it: bare base64 beside its format."""
+    return {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+
+
+def data_uri_audio(data: str) -> JsonObject:
+    """An audio part whose base64 stands in a data URI without a type, as DashScope asks for it."""
+    return {"type": "input_audio", "input_audio": {"data": f"data:;base64,{data}", "format": "wav"}}
+
+
+def openai_audio_data(part: Mapping[str, Any]) -> tuple[str, str]:
+    """Format and base64 of such a part; OpenAI's own takes no data URI. Raises BadPartError."""
+    audio = object_of(part, "input_audio")
+    data = text_of(audio, "data") or ""
+    if data.startswith(("data:", "http")):
+        raise BadPartError("input_audio.data must be base64, no address and no data URI", "input_audio.data")
+    return text_of(audio, "format") or "", data
+
+
+def data_uri_audio_data(part: Mapping[str, Any]) -> tuple[str, str]:
+    """Format and base64 of a part whose data is a data URI. Raises BadPartError."""
+    audio = object_of(part, "input_audio")
+    head, found, data = (text_of(audio, "data") or "").partition(";base64,")
+    if not found or not head.startswith("data:"):
+        raise BadPartError("input_audio.data must be a data URI or an address", "input_audio.data")
+    return text_of(audio, "format") or "", data
+
+
+def user_audio(parts: Sequence[JsonObject]) -> JsonObject:
+    """A caller turn as audio parts."""
+    return {"role": "user", "content": list(parts)}
 
 
 def user_text(text: str) -> JsonObject:
@@ -72,20 +118,20 @@ def user_text(text: str) -> JsonObject:
     return {"role": "user", "content": text}
 
 
-def tool_message(call_id: str, output: str) -> JsonObject:
-    """The result of a call."""
+def tool_message(call_id: str, name: str, output: str) -> JsonObject:
+    """The result of a call; OpenAI wants no name beside it."""
     return {"role": "tool", "tool_call_id": call_id, "content": output}
 
 
-def tool_list(tools: Sequence[ToolSpec]) -> list[JsonObject]:
-    """`tools`, nested under `function`."""
-    return [
-        {
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
-        }
-        for tool in tools
-    ]
+def named_tool_message(call_id: str, name: str, output: str) -> JsonObject:
+    """The result of a call with its tool's name."""
+    return {"role": "tool", "tool_call_id": call_id, "name": name, "content": output}
+
+
+def nested_tool(tool: ToolSpec) -> JsonObject:
+    """A tool, nested under `function`."""
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
 
 
 def error_body(code: str, message: str, param: str | None = None) -> bytes:

@@ -50,6 +50,7 @@ class Route:
     websocket: bool = True
 
 
+_COMPLETIONS = Route(("/v1/chat/completions",), "/v1", websocket=False)
 ROUTES: dict[str, Route] = {
     "openai_realtime": Route(("/v1/realtime",), "/v1/realtime"),
     "nova_sonic": Route(("/nova-sonic",), "/nova-sonic"),
@@ -60,8 +61,16 @@ ROUTES: dict[str, Route] = {
     "xai_realtime": Route(("/v1/realtime",), "/v1/realtime"),
     "vercel_gateway": Route(("/v4/ai/realtime-model",), "/v4/ai/realtime-model"),
     "rig_socket": Route(("/", "/agent"), "/"),
-    "chat_audio": Route(("/v1/chat/completions",), "/v1", websocket=False),
+    "chat_audio": _COMPLETIONS,
     "cascade": Route(("/v1/chat/completions", "/v1/audio/transcriptions", "/v1/audio/tags"), "/v1", websocket=False),
+    "openai_chat": _COMPLETIONS,
+    "openrouter": Route(("/api/v1/chat/completions",), "/api/v1", websocket=False),
+    "dashscope": Route(("/compatible-mode/v1/chat/completions",), "/compatible-mode/v1", websocket=False),
+    "mistral": _COMPLETIONS,
+    "stepfun_chat": _COMPLETIONS,
+    "groq": Route(("/openai/v1/chat/completions",), "/openai/v1", websocket=False),
+    "llamacpp": _COMPLETIONS,
+    "vllm": _COMPLETIONS,
     "gemini_live": Route(
         ("/ws/{service}", "/ws/{service}/BidiGenerateContent"),  # of any version, and as Vertex has it
         "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
@@ -220,8 +229,8 @@ class _Endpoint:
         echo = _echo(wrong, request)
         return HostSession(dialect, self._agent, line, tasks, wrong, number=self._count, stamps=self._stamps, echo=echo)
 
-    async def post(self, request: web.Request) -> web.Response:
-        """One conversation of one turn: a request's body in, one frame out."""
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        """One conversation of one turn: a request's body in, one frame or a stream of events out."""
         self._refuse_when_full()
         wrong = self._faults()
         if wrong.http is not None:
@@ -233,14 +242,18 @@ class _Endpoint:
         status = 503
         with self._session():
             async with anyio.create_task_group() as tasks:
-                line = BodyLine(tasks)
+                line = BodyLine(request, tasks)
                 session = self._host(self._dialect.server(), line, tasks, request, wrong)
                 refused = await session.take(body, False)
             # In file mode a refusal's close code is its HTTP status.
             status = refused[0] if refused is not None else 500 if session.failed else 200
         if line.lost:
             abort(request)
-        elif line.body is None:
+        elif line.stream is not None:
+            await line.stream.write_eof()
+        if line.stream is not None:
+            return line.stream
+        if line.body is None and not line.lost:
             raise web.HTTPServiceUnavailable(text="the emulator stops")
         return web.Response(body=line.body, content_type="application/json", status=status)
 

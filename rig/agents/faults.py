@@ -336,6 +336,8 @@ KINDS: Final[Mapping[str, _Kind]] = {
     "call-in-deltas": _of_dialect("call-in-deltas"),
     "call-in-done": _of_dialect("call-in-done"),
     "cut-arguments": _of_dialect("cut-arguments"),
+    "deaf": _of_dialect("deaf"),
+    "error-in-body": _of_dialect("error-in-body"),
     "interleaved-calls": _of_dialect("interleaved-calls", {"second_call": True}),
     "spurious-interrupted": _of_dialect("spurious-interrupted"),
 }

@@ -10,6 +10,7 @@ from captures.frames import OutFrame
 
 _MAX_REASON_BYTES = 123
 """RFC 6455: a close frame holds 125 bytes, two of them the code."""
+_EVENT = b"data: "
 
 
 class WebSocketLine:
@@ -44,17 +45,34 @@ class WebSocketLine:
 
 
 class BodyLine:
-    """`rig.agents.host_session.Line` for one request: the last frame is the body."""
+    """`rig.agents.host_session.Line` for one request: the last frame is the body.
 
-    def __init__(self, tasks: TaskGroup) -> None:
+    Unless frames carry the framing of server-sent events: then each is sent as it comes.
+    """
+
+    def __init__(self, request: web.Request, tasks: TaskGroup) -> None:
+        self._request = request
         self._tasks = tasks
         self.body: bytes | None = None
+        self.stream: web.StreamResponse | None = None
+        """The response that was begun, for a stream of events."""
         self.lost = False
-        """The connection is to be cut without a response."""
+        """The connection is to be cut without a response, or without the rest of it."""
 
     async def send(self, frame: OutFrame) -> None:
         """See `Line`."""
-        self.body = frame.payload
+        if not frame.payload.startswith(_EVENT):
+            self.body = frame.payload
+            return
+        try:
+            if self.stream is None:
+                self.stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                await self.stream.prepare(self._request)
+            await self.stream.write(frame.payload)
+        except (ClientError, ConnectionError):
+            # The client has gone: nobody is left to answer.
+            self.lost = True
+            self._tasks.cancel_scope.cancel()
 
     async def end(self, code: int | None, reason: str) -> None:
         """See `Line`."""

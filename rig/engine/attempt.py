@@ -271,6 +271,7 @@ class Attempts:
             pacing=turn.pacing if turn else None,
             reply_audio=reply_audio(turn, playback) if turn else None,
             usage=turn.usage if turn else None,
+            served=turn.served if turn else None,
             network=session.network_times() if session else None,
             echoed=dict(session.ready.echoed) if session and session.ready else {},
             warnings=(turn.warnings if turn else ()) + (cell.clip.clip.notes if cell.clip else ()),

@@ -24,6 +24,7 @@ from captures.events import (
     Failed,
     FailureKind,
     Refused,
+    Served,
     TextDelta,
     ToolCall,
     ToolCallStarted,
@@ -61,7 +62,7 @@ def receive(half: ChatAudioClient, body: object) -> list[Event]:
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
     events, owed = half.receive(InFrame(payload, False, 0))
     assert not owed
-    return list(events)
+    return [event for event in events if not isinstance(event, Served)]
 
 
 def response(finish_reason: str | None = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from captures.events import (
     Failed,
     FailureKind,
     Refused,
+    Served,
     TextDelta,
     ToolCall,
     TranscriptDelta,
@@ -53,7 +54,8 @@ class Pair:
 
     def answer(self, reply: Reply) -> list[Event]:
         (frame,) = self.server.answer(reply)
-        return list(self.client.receive(InFrame(frame.payload, False, 0))[0])
+        events = self.client.receive(InFrame(frame.payload, False, 0))[0]
+        return [event for event in events if not isinstance(event, Served)]
 
 
 def test_a_spoken_turn_both_ways() -> None:

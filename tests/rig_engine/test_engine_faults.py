@@ -39,6 +39,7 @@ GROUPS = (
     ("nova_sonic",),
     ("openai_realtime_beta", "azure_realtime", "azure_realtime_preview"),
     ("vercel_gateway", "qwen_audio_realtime", "stepfun_realtime"),
+    ("openai_chat", "openrouter", "dashscope", "mistral", "stepfun_chat", "groq", "llamacpp", "vllm"),
 )
 """Every dialect of the emulators; each group is one run."""
 TARGETS: Mapping[str, dict[str, Any]] = {
@@ -134,6 +135,8 @@ ROWS = (
     Row(NOT_ENABLED, REFUSED, "refused", "not enabled", (1008, "not enabled")),
     Row("cap=0.4 + mute", BROKEN, "transient", "maximum duration of 0.4 s"),
     Row("failed=server_error:the engine stalled", BROKEN, "transient", "the engine stalled", calls=0),
+    Row("deaf", BROKEN, "audio_not_heard", "counts no audio"),
+    Row("error-in-body", BROKEN, "transient", "Provider returned error"),
     Row("no-ack", BROKEN, "not_ready"),
     Row("http=401", REFUSED, "refused", "invalid_api_key"),
     Row("http=403", REFUSED, "refused", "permission_denied"),
@@ -288,7 +291,9 @@ LEAKY = (
 
 
 @pytest.mark.usefixtures("bank")
-@pytest.mark.parametrize("dialect", ["openai_realtime", "rig_socket", "chat_audio", "gemini_live", "xai_realtime", "cascade"])
+@pytest.mark.parametrize(
+    "dialect", ["openai_realtime", "rig_socket", "chat_audio", "gemini_live", "xai_realtime", "cascade"]
+)
 def test_b26_no_key_in_any_artefact(
     rig: Any, emulated: Any, dialect: str, capsys: Any, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

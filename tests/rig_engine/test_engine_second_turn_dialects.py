@@ -17,7 +17,7 @@ from adapters import registry
 from adapters.server import Reply, ReplyCall
 from captures.capture import Ending
 from rig.agents.agent import Earlier
-from rig.agents.emulator import base_url, serve
+from rig.agents.emulator import ROUTES, base_url, serve
 
 ASK = "ask_clarifying_question"
 BOOKED = {"party": 4, "time": "19:30"}
@@ -31,8 +31,8 @@ TARGETS: dict[str, dict[str, Any]] = {
     "openai_live": {"settings": {"delegate_model": "d"}, **VAD},
     "nova_sonic": {"model": "amazon.nova-2-sonic-v1:0", "settings": {"stream": "websocket"}, **VAD},
 }
-TEXTLESS = {"openai_live", "qwen_omni_realtime"}
-STATELESS = {"chat_audio", "cascade"}
+TEXTLESS = {"openai_live", "openai_chat", "qwen_omni_realtime"}
+STATELESS = {name for name, route in ROUTES.items() if not route.websocket}
 """Each request is a conversation of its own there: the agent is not told what was before."""
 
 
