@@ -1,25 +1,24 @@
 """What the way of serving does: realtime minus file mode within named pairs, on identical cells; and steps of models.
 
 A pair is two ways to reach one family's model; a step is two of its generations, or two rungs of a ladder, compared
-the same way. Pairs and steps come from the config that a run was made with, pairs also from the command line or from a
-`family:` that has one realtime and one file-mode contestant. Which measures there are, and on which cells, is fixed by
-`MEASURES`; how it reads is `rig.report.serving_tables`.
+the same way. Which measures there are, and on which cells, is fixed by `MEASURES`. Where pairs come from is
+`rig.report.serving_pairs`, and how it reads `rig.report.serving_tables`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from threadpoolctl import threadpool_limits
 
 from captures.capture import Capture, Condition
 from rig.bank.models import Bank
 from rig.report.model import LatencySummary
-from rig.report.runs import LoadedRun, ReportError, TargetRun, bank_of, load_run, targets_of
+from rig.report.runs import TargetRun, bank_of, load_run, targets_of
+from rig.report.serving_pairs import AskedPair, asked_pairs, cascades_in, streams
 from rig.report.timing import latency_summaries
 from rig.scoring.cells import ScoredCell, score_captures
 from rig.scoring.harm import Outcome, Situation, audio_only, harm_cells
@@ -126,14 +125,6 @@ class ServingReport:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    kind: Literal["serving", "step"]
-    name: str
-    first: TargetRun
-    second: TargetRun
-
-
 def serving_report(
     runs: Sequence[Path], pairs: Sequence[tuple[str, str]] = (), bank: Bank | None = None
 ) -> ServingReport:
@@ -148,7 +139,7 @@ def serving_report(
     loaded = [load_run(path) for path in runs]
     bank, changed = bank_of(loaded, bank)
     targets, mixed = targets_of(loaded)
-    asked, notes = _asked(loaded, targets, pairs)
+    asked, notes = asked_pairs(loaded, targets, pairs)
     roles = {target.name: target.role for target in targets}
     wanted = {one.name: one for pair in asked for one in (pair.first, pair.second)}
     scored = {name: score_captures(target.captures, bank, roles) for name, target in wanted.items()}
@@ -164,108 +155,12 @@ def serving_report(
         pooled=rows,
         roles_derived=any(cell.roles_derived for own in scored.values() for cell in own),
         warnings=tuple(
-            dict.fromkeys([*changed, *mixed, *notes, *_cascades(asked), *(w for run in loaded for w in run.warnings)])
+            dict.fromkeys([*changed, *mixed, *notes, *cascades_in(asked), *(w for run in loaded for w in run.warnings)])
         ),
     )
 
 
-# Which pairs
-
-
-def _asked(
-    runs: Sequence[LoadedRun], targets: Sequence[TargetRun], named: Sequence[tuple[str, str]]
-) -> tuple[list[_Asked], list[str]]:
-    notes: list[str] = []
-    found = [_pair(targets, None, realtime, file) for realtime, file in named]
-    if not found:
-        for run in runs:
-            found += [_pair(targets, run, *names) for names in _configured_pairs(run)]
-    if not found:
-        found, notes = _by_family(targets)
-    steps = []
-    for run in runs:
-        for name, members in _configured_steps(run):
-            own = [_target(targets, run, member) for member in members]
-            steps += [_Asked("step", name, one, other) for one, other in pairwise(own)]
-    if not found and not steps:
-        known = ", ".join(target.name for target in targets) or "none"
-        raise ReportError(
-            "no pair of realtime and file mode: name them with --pair REALTIME=FILE, with `pairs:` in the config, or "
-            f"give both one `family:` (targets: {known})"
-        )
-    return found + steps, notes
-
-
-def _pair(targets: Sequence[TargetRun], run: LoadedRun | None, realtime: str, file: str) -> _Asked:
-    return _Asked("serving", "", _target(targets, run, file), _target(targets, run, realtime))
-
-
-def _target(targets: Sequence[TargetRun], run: LoadedRun | None, name: str) -> TargetRun:
-    """By its name in the report, or by that in its own run where only one has it."""
-    found = [one for one in targets if one.name == name and (run is None or one.run is run)]
-    found = found or [one for one in targets if one.original == name and (run is None or one.run is run)]
-    if len(found) != 1:
-        known = ", ".join(target.name for target in targets) or "none"
-        raise ReportError(f"{'several targets' if found else 'no target'} {name!r}; there are: {known}")
-    return found[0]
-
-
-def _configured_pairs(run: LoadedRun) -> Iterator[tuple[str, str]]:
-    for entry in _list(run.section("config").get("pairs")):
-        if isinstance(entry, Mapping) and "realtime" in entry and "file" in entry:
-            yield str(entry["realtime"]), str(entry["file"])
-
-
-def _configured_steps(run: LoadedRun) -> Iterator[tuple[str, list[str]]]:
-    for entry in _list(run.section("config").get("steps")):
-        if isinstance(entry, Mapping):
-            yield str(entry.get("name", "")), [str(name) for name in _list(entry.get("targets"))]
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _by_family(targets: Sequence[TargetRun]) -> tuple[list[_Asked], list[str]]:
-    """One pair per family with one contestant of either mode; families with more are named and not guessed at."""
-    families: dict[str, dict[bool, list[TargetRun]]] = {}
-    for target in targets:
-        family, streams = target.settings.get("family"), _streams(target)
-        if family and streams is not None and target.role == "contestant":
-            families.setdefault(str(family), {}).setdefault(streams, []).append(target)
-    pairs, notes = [], []
-    for family, by_mode in families.items():
-        realtime, file = by_mode.get(True, []), by_mode.get(False, [])
-        if len(realtime) == len(file) == 1:
-            pairs.append(_Asked("serving", "", file[0], realtime[0]))
-        elif realtime and file:
-            names = ", ".join(target.name for target in (*realtime, *file))
-            notes.append(f"family {family} has several realtime or file-mode targets ({names}): name its pairs")
-    return pairs, notes
-
-
-def _streams(target: TargetRun) -> bool | None:
-    able = target.settings.get("capabilities")
-    found = able.get("streams_audio") if isinstance(able, Mapping) else None
-    return found if isinstance(found, bool) else None
-
-
-def _cascades(asked: Iterable[_Asked]) -> list[str]:
-    names = dict.fromkeys(
-        one.name
-        for pair in asked
-        if pair.kind == "serving"
-        for one in (pair.first, pair.second)
-        if one.settings.get("adapter") == "cascade"
-    )
-    what = "its tool-choosing model gets a transcript, so the difference is not one of serving"
-    return [f"{name} is a cascade: {what}" for name in names]
-
-
-# What a pair comes to
-
-
-def _served(pair: _Asked, scored: Mapping[str, Sequence[ScoredCell]], bank: Bank) -> ServedPair:
+def _served(pair: AskedPair, scored: Mapping[str, Sequence[ScoredCell]], bank: Bank) -> ServedPair:
     sides = [_states(target) for target in (pair.first, pair.second)]
     ran = [c for c in (Condition.AUDIO, Condition.PROBE) if all(any(key[2] is c for key in side) for side in sides)]
     either = {key for side in sides for key in side if key[2] in ran}
@@ -316,17 +211,17 @@ def _planned(target: TargetRun, condition: Condition) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _measured_by(key: _Key, pair: _Asked, sides: Sequence[Mapping[_Key, bool]]) -> str | None:
+def _measured_by(key: _Key, pair: AskedPair, sides: Sequence[Mapping[_Key, bool]]) -> str | None:
     for side, target in zip(sides, (pair.first, pair.second), strict=True):
         if side.get(key):
             return target.name
     return None
 
 
-def _refused(pair: _Asked, shared: Mapping[Condition, int], cells: Mapping[Condition, int]) -> str:
-    if pair.kind == "serving" and _streams(pair.second) is False:
+def _refused(pair: AskedPair, shared: Mapping[Condition, int], cells: Mapping[Condition, int]) -> str:
+    if pair.kind == "serving" and streams(pair.second) is False:
         return f"{pair.second.name} is served in file mode: it cannot be the realtime side"
-    if pair.kind == "serving" and _streams(pair.first) is True:
+    if pair.kind == "serving" and streams(pair.first) is True:
         return f"{pair.first.name} is streamed in real time: it cannot be the file side"
     if Condition.AUDIO not in shared:
         return "no audio cell was asked of both"
