@@ -122,6 +122,8 @@ class BankInfo(BankModel):
     canary: str | None = None
     standing_actions: tuple[Tool, ...] = DEFAULT_STANDING_ACTIONS
     blind_bounds: BlindBounds = BlindBounds()
+    most_audio_mb: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    """Megabytes (10^6) of rendered clips that the bank may hold; no limit where absent."""
 
 
 @dataclass(frozen=True)

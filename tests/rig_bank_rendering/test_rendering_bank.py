@@ -147,6 +147,15 @@ def test_what_cannot_be_rendered_is_named_and_the_rest_goes_on(folder, old, new,
     assert list(_entries(path)) == ["plain"]
 
 
+def test_a_bank_over_its_own_limit_is_named(folder):
+    path, _ = folder
+    _write_item(path, "plain")
+    (path / "bank.yaml").write_text("most_audio_mb: 0.01\n")
+    failures = _render(path)
+    assert len(failures) == 1
+    assert "MB of clips, bank.yaml allows 0.01 (most_audio_mb)" in failures[0]
+
+
 def test_two_runs_at_once_are_refused(folder, monkeypatch):
     path, _ = folder
     _write_item(path, "plain")
