@@ -135,10 +135,11 @@ class CascadeClient:
         settings = read_settings(CascadeSettings, target.extra)
         self._rung = settings.rung
         self._model, self._model_transport = _text_model(target, settings)
-        self._stages = {Stage.TRANSCRIBER: _ears(Stage.TRANSCRIBER, settings.transcriber, target, settings)}
+        hearing = {Stage.TRANSCRIBER: settings.transcriber}
         if settings.rung == "tags":
-            tagger = settings.tagger or _beside(settings.transcriber)
-            self._stages[Stage.TAGGER] = _ears(Stage.TAGGER, tagger, target, settings)
+            hearing[Stage.TAGGER] = settings.tagger or _beside(settings.transcriber)
+        url = self._model.endpoint().url
+        self._stages = {stage: _ears(stage, chosen, target, settings, url) for stage, chosen in hearing.items()}
         self._hearing = self._new_turn()
         rates_hz = self._hearing[Stage.TRANSCRIBER].rates_hz
         self.capabilities = replace(
@@ -285,8 +286,11 @@ def told(rung: str, words: str, tags: Sequence[str] | None) -> str:
 def _text_model(target: TargetSettings, settings: CascadeSettings) -> tuple[ClientDialect, MakeTransport]:
     where = "settings.chat"
     dialect, transport = _file_mode(settings.chat.adapter, where)
+    extra = settings.chat.settings
+    if settings.chat.adapter == "chat_audio":
+        extra = {"modalities": ["text"], **extra}
     try:
-        client = dialect(replace(target, extra=settings.chat.settings))
+        client = dialect(replace(target, extra=extra))
     except SettingsError as error:
         text = str(error)
         raise SettingsError(f"{where}.{text}" if text.startswith("settings") else text) from None
@@ -300,17 +304,17 @@ def _beside(transcriber: StageSettings) -> StageSettings:
     return transcriber.model_copy(update={"settings": {}})
 
 
-def _ears(stage: Stage, chosen: StageSettings, target: TargetSettings, settings: CascadeSettings) -> _Ears:
+def _ears(
+    stage: Stage, chosen: StageSettings, target: TargetSettings, settings: CascadeSettings, model_url: str
+) -> _Ears:
     where = f"settings.{stage}"
-    # The target's key goes to the target's own vendor or address alone.
-    shared = chosen.base_url is None and ("chat_audio" if chosen.adapter == ENDPOINT else chosen.adapter) == (
-        settings.chat.adapter
-    )
+    # The target's key goes to the text model's own address alone.
+    shared = chosen.base_url is None and chosen.adapter in (ENDPOINT, settings.chat.adapter)
     if not shared and chosen.base_url is None and chosen.api_key is None:
         raise SettingsError(f"{where}: needs api_key or base_url of its own, since it is another vendor's")
     stage_target = TargetSettings(
         chosen.model,
-        target.base_url if shared else chosen.base_url,
+        model_url if shared else chosen.base_url,
         chosen.api_key or (target.api_key if shared else None),
         chosen.settings,
     )

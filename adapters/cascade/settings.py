@@ -19,9 +19,9 @@ class StageSettings(StrictSettings):
     """`endpoint`, or the name of any file-mode adapter."""
     model: str = ""
     base_url: str | None = None
-    """Default: the target's own, where both are of one vendor; else the adapter's."""
+    """Default: the text model's own address for an endpoint and for its own adapter, else the adapter's."""
     api_key: HeaderText | None = Field(default=None, repr=False)
-    """Write it as ${NAME}. Default: the target's own, where the address is the target's too."""
+    """Write it as ${NAME}. Default: the target's own, where the address is the text model's too."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """The adapter's own; of an endpoint: EndpointSettings."""
 
@@ -43,8 +43,8 @@ class ModelSettings(StrictSettings):
     """The model that chooses the tool; its name, address and key are the target's."""
 
     adapter: str = "chat_audio"
-    """Any file-mode adapter with a text turn."""
-    settings: dict[str, Any] = Field(default_factory=lambda: {"modalities": ["text"]})
+    """Any file-mode adapter; `chat_audio` is asked for text alone."""
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class CascadeSettings(StrictSettings):

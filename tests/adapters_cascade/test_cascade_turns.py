@@ -257,6 +257,23 @@ def test_settings_that_do_not_fit_are_named(cascade: dict[str, Any], says: str) 
     assert "secret-key" not in str(caught.value)
 
 
+def test_each_stage_may_be_of_another_vendor() -> None:
+    client = registry.dialect("cascade").client(
+        TargetSettings("gpt-oss", None, "key-groq", {"chat": {"adapter": "groq"}, "transcriber": {"model": "whisper"}})
+    )
+    found: Any = client.endpoint()
+    routes = {stage.value: route.endpoint for stage, route in found.routes.items()}
+    assert {route.url for route in routes.values()} == {"https://api.groq.com/openai/v1"}
+    other = {"adapter": "mistral", "model": "voxtral", "api_key": "key-mistral"}
+    client = registry.dialect("cascade").client(
+        TargetSettings("gpt-oss", None, "key-groq", {"chat": {"adapter": "groq"}, "transcriber": other})
+    )
+    found = client.endpoint()
+    heard = next(route.endpoint for stage, route in found.routes.items() if stage.value == "transcriber")
+    assert heard.url.startswith("https://api.mistral.ai")
+    assert heard.headers["Authorization"] == "Bearer key-mistral"
+
+
 def test_only_the_rung_with_tags_can_be_asked_what_it_hears() -> None:
     for rung, hears in (("words", False), ("verbatim", False), ("tags", True)):
         client = registry.dialect("cascade").client(settings("http://127.0.0.1:1/v1", rung=rung))
