@@ -18,10 +18,12 @@ from rig.cli.timing_command import TimingError
 from rig.config import ConfigError
 from rig.importing.records import RecordsError
 from rig.replay.source import ReplayError
+from rig.report.audit import AuditError
 from rig.report.runs import ReportError
 from rig.scoring.cells import BankMismatchError
 
 _PLAIN = (
+    AuditError,
     BankError,
     BankMismatchError,
     CalibrationError,

@@ -120,6 +120,12 @@ def report(
     floors: Annotated[
         bool, typer.Option("--floors", help="Also degenerate agents on the same clips, and what they meet or beat.")
     ] = False,
+    audit_sample: Annotated[
+        Path | None, typer.Option("--audit-sample", help="Write 60 classified outcomes here for a person to check.")
+    ] = None,
+    audit: Annotated[
+        Path | None, typer.Option("--audit", help="Such a file with the person's classes: say how far they agree.")
+    ] = None,
 ) -> None:
     """Print the tables of one or more runs.
 
@@ -131,7 +137,17 @@ def report(
     from rig.cli.report_command import print_report
 
     print_report(
-        runs, null or [], bank, as_json=as_json, markdown=markdown, html=html, audio=audio, full=full, floors=floors
+        runs,
+        null or [],
+        bank,
+        as_json=as_json,
+        markdown=markdown,
+        html=html,
+        audio=audio,
+        full=full,
+        floors=floors,
+        audit_sample=audit_sample,
+        audit=audit,
     )
 
 

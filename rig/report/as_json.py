@@ -30,6 +30,8 @@ def report_json(report: Report) -> dict[str, Any]:
             family.name: {"tested": list(family.tested), "missing": list(family.missing)} for family in report.families
         },
         "agreement": [_agreement(agreement) for agreement in report.agreements],
+        "without_null_test": list(report.without_null_test),
+        "confirmatory": ["null_gain", "level_contrast"],
         "not_run": list(report.not_run),
         "warnings": list(report.warnings),
         "void_limit_ms": list(report.void_limit_ms),

@@ -15,7 +15,8 @@ import numpy as np
 from captures.capture import Ending
 from rig.bank.models import Bank
 from rig.report.harm_model import Audit, AuditRow
-from rig.scoring.harm import RULES, HarmCell, Outcome
+from rig.report.model import Report
+from rig.scoring.harm import RULES, HarmCell, Outcome, audio_only
 from rig.scoring.roles import item_roles, words_default
 from rig.stats.bootstrap import SEED, wilson
 
@@ -111,6 +112,13 @@ def write_sample(rows: Sequence[AuditRow], path: Path) -> None:
 def how_to_judge() -> list[str]:
     """What to write into the column `class`, one line per class."""
     return [f"{outcome.value}: {RULES[outcome]}" for outcome in Outcome]
+
+
+def audit_of(report: Report, path: Path, bank: Bank) -> Audit:
+    """The judged file at `path` against the classes of `report`, which was made with `bank`. Raises as `read_audit`."""
+    classified = report.harm.cells.values() if report.harm else ()
+    rows = (audit_row(one, bank) for own in classified for one in audio_only(own))
+    return read_audit(path, {row.key: row for row in rows})
 
 
 def read_audit(path: Path, known: Mapping[tuple[str, str, str, int], AuditRow]) -> Audit:

@@ -22,11 +22,12 @@ from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Teste
 from rig.report.null_tests import null_test_company
 from rig.report.repeats import repeats
 from rig.report.robustness import robustness
-from rig.report.runs import LoadedRun, ReportError, TargetRun, bank_of, load_run, targets_of
+from rig.report.runs import LoadedRun, ReportError, TargetRun
+from rig.report.scored import Scored, scored, scored_runs
 from rig.report.second_turns import second_turns
 from rig.report.timing import ORIGINS, latency_summaries, pacing_summary, part_summaries
 from rig.report.transcripts import transcripts
-from rig.scoring.cells import WORDS_ONLY, ScoredCell, score_captures
+from rig.scoring.cells import WORDS_ONLY, ScoredCell
 from rig.scoring.harm import harm_cells
 from rig.scoring.hearing import heard_cells
 from rig.scoring.probe import NoOption, Reading
@@ -55,25 +56,25 @@ def build_report(
         BankError: the bank cannot be read.
         BankMismatchError: captures of items that the bank lacks.
     """
-    if not runs:
-        raise ReportError("no run given: name one or more run folders")
-    return report_on([load_run(path) for path in runs], bank, nulls, leading)
+    return report_of(scored_runs(runs, bank), nulls, leading)
 
 
 def report_on(
     loaded: Sequence[LoadedRun], bank: Bank | None = None, nulls: Sequence[str] = (), leading: int = DEFAULT_LEADING
 ) -> Report:
     """As `build_report`, on runs that were read already."""
+    return report_of(scored(loaded, bank), nulls, leading)
+
+
+def report_of(runs: Scored, nulls: Sequence[str] = (), leading: int = DEFAULT_LEADING) -> Report:
+    """As `build_report`, on runs that were scored already. Raises `ReportError` for an unknown null alone."""
     # The bootstrap's products are narrow: more threads wait for one another, and cost whoever else is at work.
     with threadpool_limits(limits=1, user_api="blas"):
-        return _report_on(loaded, bank, nulls, leading)
+        return _report_of(runs, nulls, leading)
 
 
-def _report_on(loaded: Sequence[LoadedRun], bank: Bank | None, nulls: Sequence[str], leading: int) -> Report:
-    bank, changed = bank_of(loaded, bank)
-    targets, mixed = targets_of(loaded)
-    roles = {target.name: target.role for target in targets}
-    cells = {target.name: score_captures(target.captures, bank, roles) for target in targets}
+def _report_of(runs: Scored, nulls: Sequence[str], leading: int) -> Report:
+    loaded, bank, targets, cells = runs.loaded, runs.bank, runs.targets, runs.cells
     nulls = _nulls(targets, nulls)
     null = nulls[0] if nulls else None
     runnable = {
@@ -111,12 +112,12 @@ def _report_on(loaded: Sequence[LoadedRun], bank: Bank | None, nulls: Sequence[s
         not_run=tuple(line for target in targets for line in _not_run(target))
         + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors") or ()),
         warnings=(
-            *changed,
-            *mixed,
+            *runs.warnings,
             *_unforced_turns(targets),
             *_cut_in_on(targets),
             *(line for run in loaded for line in run.warnings),
         ),
+        without_null_test=tuple(_untested(reports, nulls)),
         void_limit_ms=tuple(sorted({run.void_limit_s * 1000 for run in loaded})),
         roles_derived=any(cell.roles_derived for own in cells.values() for cell in own),
         audible_version=AUDIBLE_VERSION,
@@ -124,6 +125,33 @@ def _report_on(loaded: Sequence[LoadedRun], bank: Bank | None, nulls: Sequence[s
         harm=harm,
         hearing=hearing_report(heard, classified, groups, ungrouped),
     )
+
+
+def _untested(reports: Sequence[TargetReport], nulls: Sequence[str]) -> list[str]:
+    """Says which contestants have no null test, and why."""
+    contestants = [report for report in reports if report.role == CONTESTANT and report.name not in nulls]
+    acted = [report for report in contestants if report.credit_cue_bearing is not None]
+    if acted and not nulls:
+        return [
+            "no words-only target, so no null test: nothing here shows that anybody acts on sound; "
+            "run one with role words_only, or name one with --null"
+        ]
+    lines = []
+    if names := [report.name for report in acted if report.null_gain is None and report.level_contrast is None]:
+        lines.append(
+            f"no null test for {', '.join(names)}: no cue-bearing cell on which clip and text twin (or, without a text "
+            f"path, the clip) were measured for it and for {nulls[0]}"
+        )
+    if names := [report.name for report in contestants if report.credit_cue_bearing is None]:
+        lines.append(f"no cue-bearing clip was scored for {', '.join(names)}: no null test, no headline credit")
+    one = [
+        report.name
+        for report in acted
+        if (tested := report.null_gain or report.level_contrast) is not None and tested.estimate.items < 2
+    ]
+    if one:
+        lines.append(f"one item alone for {', '.join(one)}: no interval and no test can be had from one cluster")
+    return lines
 
 
 def _unforced_turns(targets: Sequence[TargetRun]) -> list[str]:

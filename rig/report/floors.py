@@ -14,7 +14,8 @@ from captures.capture import Condition
 from rig.bank.models import Bank
 from rig.report.build import report_on
 from rig.report.model import Report
-from rig.report.runs import LoadedRun, bank_of, load_run, targets_of
+from rig.report.runs import LoadedRun
+from rig.report.scored import Scored
 from rig.scoring.floors import ADAPTER, ROLE, floor_captures, floors
 from rig.stats.bootstrap import Estimate
 
@@ -105,14 +106,9 @@ def floor_report(
     return FloorReport(report, {floor.name: floor.what for floor in found}, tuple(absent))
 
 
-def floors_beside(report: Report, runs: Sequence[Path], bank: Bank | None = None) -> FloorReport:
-    """The floors on the clips that `report`, made of `runs`, has measured, and which of its measures they meet.
-
-    Raises as `rig.report.build.build_report` does.
-    """
-    loaded = [load_run(path) for path in runs]
-    bank, _ = bank_of(loaded, bank)
-    targets, _ = targets_of(loaded)
+def floors_beside(report: Report, runs: Scored) -> FloorReport:
+    """The floors on the clips that `report`, made of `runs`, has measured, and which of its measures they meet."""
+    bank, targets = runs.bank, runs.targets
     clips = {
         (capture.item_id, capture.variant_id)
         for target in targets

@@ -204,6 +204,8 @@ class Report:
     """None without a verdict of the null test."""
     floors: FloorReport | None = None
     """Degenerate agents on the same clips, where asked for."""
+    without_null_test: tuple[str, ...] = ()
+    """Which contestants have no null test or no interval, and why; one line each."""
     audit: Audit | None = None
     """A person's check of classified outcomes, where one was given."""
 

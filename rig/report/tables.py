@@ -62,6 +62,7 @@ def notes(report: Report) -> list[tuple[str, list[str]]]:
         more = f"… and {len(differing) - _DIFFERING_SHOWN} more (all are in --json)"
         differing = [*differing[:_DIFFERING_SHOWN], more]
     lists = [
+        ("No null test", list(report.without_null_test)),
         ("Cells on which targets differ", differing),
         ("Not run, or failed", list(report.not_run)),
         ("Warnings", list(report.warnings)),

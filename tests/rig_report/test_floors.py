@@ -17,6 +17,7 @@ from rig.report.build import build_report
 from rig.report.floor_tables import floor_tables, floors_json
 from rig.report.floors import floor_report, floors_beside
 from rig.report.markdown import render_markdown
+from rig.report.scored import scored_runs
 from rig.scoring.floors import floor_captures, floors
 
 Measures = dict[str, dict[str, float | None]]
@@ -83,7 +84,7 @@ def test_a_report_marks_what_a_floor_meets(
     )  # fmt: skip
     report = build_report([run])
     assert report_json(report)["floors"] is None
-    found = floors_beside(report, [run])
+    found = floors_beside(report, scored_runs([run]))
     met = {(one.target, one.measure): one for one in found.met}
     # Waiting on a calm call is what the words ask for; acting on an alarm is no floor's doing but by luck.
     assert met["ears", "credit, neutral"].floor_mean == 1.0

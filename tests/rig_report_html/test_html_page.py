@@ -22,6 +22,7 @@ from rig.report.html.evidence import evidence_of
 from rig.report.html.page import page, write_html
 from rig.report.layout import mean
 from rig.report.runs import ReportError
+from rig.report.scored import scored_runs
 
 HOSTILE = '</td><script>alert(1)</script><img src="http://example.org/x">{{ 7*7 }}\x1b[31m\u202e'
 VOID = {"meta", "link", "img", "br", "input", "path", "use"}
@@ -170,10 +171,10 @@ def test_a_run_that_measured_nothing(write_run: Callable[..., Path], make_captur
 def test_an_unwritable_file_and_a_missing_extra_are_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = build_report([run])
     with pytest.raises(ReportError, match="cannot be written"):
-        write_html(run / "no" / "x.html", report, [run], None, audio=False)
+        write_html(run / "no" / "x.html", report, scored_runs([run]), audio=False)
     monkeypatch.setattr(page_module, "find_spec", lambda name: None if name == "jinja2" else name)
     with pytest.raises(ReportError, match=r"jinja2: install the extra, voice-agent-rig\[report\]"):
-        write_html(run / "x.html", report, [run], None, audio=False)
+        write_html(run / "x.html", report, scored_runs([run]), audio=False)
 
 
 def rig(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -191,7 +192,7 @@ def test_the_command(run: Path, tmp_path: Path) -> None:
 @pytest.mark.chromium
 def test_a_browser_opens_it_without_a_complaint(run: Path, tmp_path: Path, chromium: str) -> None:
     path = tmp_path / "report.html"
-    write_html(path, build_report([run]), [run], None, audio=True)
+    write_html(path, build_report([run]), scored_runs([run]), audio=True)
     done = subprocess.run(
         [
             chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

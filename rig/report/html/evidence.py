@@ -1,6 +1,6 @@
 """What stands behind the figures, cell by cell, for the page's drill-down. Data alone; text is made fit to be shown.
 
-Reads run folders a second time, since a report keeps figures and no captures.
+A report keeps figures and no captures, so it is made of the same scored runs as the report.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pathlib import Path
 from captures.capture import Capture, Condition, Ending, Mark
 from rig.bank.models import Bank, Gold, Item, Variant
 from rig.report.harm import cue_of
-from rig.report.runs import TargetRun, bank_of, load_run, targets_of
-from rig.scoring.cells import ScoredCell, score_captures
+from rig.report.runs import TargetRun
+from rig.report.scored import Scored, scored_runs
+from rig.scoring.cells import ScoredCell
 
 LONGEST = 4_000
 """Characters shown of one text that an agent sent."""
@@ -104,11 +105,12 @@ class Evidence:
 
 def evidence_of(runs: Sequence[Path], bank: Bank | None = None) -> Evidence:
     """As `rig.report.build.build_report` reads the same runs; raises what that raises."""
-    loaded = [load_run(path) for path in runs]
-    bank, _ = bank_of(loaded, bank)
-    targets, _ = targets_of(loaded)
-    roles = {target.name: target.role for target in targets}
-    cells = {target.name: score_captures(target.captures, bank, roles) for target in targets}
+    return evidence_in(scored_runs(runs, bank))
+
+
+def evidence_in(runs: Scored) -> Evidence:
+    """As `evidence_of`, of runs that were scored already."""
+    bank, targets, cells = runs.bank, runs.targets, runs.cells
     by_place: dict[tuple[str, str | None], list[CellEvidence]] = {}
     for target in targets:
         scored: dict[str, list[ScoredCell]] = {}
@@ -120,7 +122,7 @@ def evidence_of(runs: Sequence[Path], bank: Bank | None = None) -> Evidence:
     asked = {item_id for item_id, _ in by_place}
     return Evidence(
         bank=bank,
-        targets=tuple(targets),
+        targets=targets,
         cells=cells,
         items=tuple(_item(bank, item, number, by_place) for number, item in enumerate(bank.items) if item.id in asked),
     )

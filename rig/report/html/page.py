@@ -11,11 +11,11 @@ from typing import Any
 
 from captures.capture import Condition
 from captures.durable import write_file
-from rig.bank.models import Bank
-from rig.report.html.evidence import Evidence, Sound, evidence_of, fit
+from rig.report.html.evidence import Evidence, Sound, evidence_in, fit
 from rig.report.layout import plain
 from rig.report.model import Report
 from rig.report.runs import ReportError, TargetRun
+from rig.report.scored import Scored
 from rig.report.tables import notes, tables
 
 MOST_AUDIO_BYTES = 200_000_000
@@ -25,15 +25,15 @@ _NEEDED = ("jinja2", "matplotlib")
 _DEFAULT = "vendor default"
 
 
-def write_html(path: Path, report: Report, runs: Sequence[Path], bank: Bank | None, *, audio: bool) -> None:
-    """Write the page to `path`, whole or not at all.
+def write_html(path: Path, report: Report, runs: Scored, *, audio: bool) -> None:
+    """Write the page on `report`, made of `runs`, to `path`, whole or not at all.
 
     Raises:
         ReportError: the extra `report` is not installed, or the file cannot be written.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise ReportError(f"--html needs {', '.join(missing)}: install the extra, voice-agent-rig[report]")
-    content = page(report, evidence_of(runs, bank), audio=audio)
+    content = page(report, evidence_in(runs), audio=audio)
     try:
         write_file(path, content.encode("utf-8", "replace"))
     except OSError as error:
