@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from adapters import registry
-from adapters.dialect import TurnMode
+from adapters.dialect import Hosted, TurnMode
 from captures.capture import Condition
 from captures.scrub import Scrubber, is_secret, secrets_in_url
 from rig.agents import faults
@@ -307,7 +307,8 @@ def _keys(
     if target.faults and not target.embedded_agent:
         problems.append(f"{place}: faults are for an embedded_agent; another emulator has its own --fault")
     envs = list(dict.fromkeys([*([target.api_key_env] if target.api_key_env else []), *target.api_key_envs]))
-    if not envs and not target.embedded_agent and not target.base_url:
+    hosted = isinstance(registry.dialect(target.adapter), Hosted)
+    if not envs and not target.embedded_agent and not target.base_url and not hosted:
         default = registry.dialect(target.adapter).default_key_env
         hint = f"api_key_env: {default}" if default else "base_url"
         problems.append(f"{place}: needs {hint} (or base_url of an agent, or embedded_agent)")
@@ -365,13 +366,25 @@ def _secrets_in(config: Config, used: Mapping[str, str], keys: Iterable[str]) ->
         if _SECRET_NAME.search(name) or (len(value) >= _LONG_VALUE and "://" not in value):
             yield value
     for target in config.targets:
-        headers = target.settings.get("headers")
-        for name, value in headers.items() if isinstance(headers, Mapping) else ():
-            if is_secret(str(name), str(value)):
-                yield str(value)
-                yield str(value).split()[-1]  # the token of "Bearer <token>"
+        yield from _secrets_in_settings(target.settings)
         if target.base_url:
             yield from secrets_in_url(target.base_url)
+
+
+def _secrets_in_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Of headers, and of keys and addresses of stages that have settings of their own (a cascade's)."""
+    headers = settings.get("headers")
+    for name, value in headers.items() if isinstance(headers, Mapping) else ():
+        if is_secret(str(name), str(value)):
+            yield str(value)
+            yield str(value).split()[-1]  # the token of "Bearer <token>"
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and name != "headers":
+            yield from _secrets_in_settings(value)
+        elif name == "api_key" and isinstance(value, str):
+            yield value
+        elif name == "base_url" and isinstance(value, str):
+            yield from secrets_in_url(value)
 
 
 def _lines(error: ValidationError) -> Iterator[str]:

@@ -161,3 +161,13 @@ def test_the_environment_of_the_process_is_the_default(
     monkeypatch.setenv("MY_BANK", "demo")
     config_file.load(one_target(bank="${MY_BANK}"), {"MY_BANK": "elsewhere"})
     assert load_config(config_file.path).config.bank == "demo"
+
+
+def test_a_stage_of_a_target_has_secrets_too(config_file: Any) -> None:
+    inner = {
+        "api_key": "${MY_WORD}",
+        "base_url": "https://u:pass-word-1@h/v1",
+        "headers": {"Authorization": "Bearer t0ken"},
+    }
+    resolved = config_file.with_target(ENVIRON, adapter="rig_socket", settings={"transcriber": {"settings": inner}})
+    assert {WORD, "pass-word-1", "t0ken"} <= resolved.secrets

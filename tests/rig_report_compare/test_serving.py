@@ -14,6 +14,7 @@ import yaml
 from captures.capture import Capture, Condition, Ending, Mark
 from rig.bank.loader import load_bank
 from rig.bank.models import Bank
+from rig.cli.compare_command import print_serving
 from rig.report.html.serving import serving_page
 from rig.report.runs import ReportError
 from rig.report.serving import LEAST_SHARED, MEASURES, ServedPair, serving_report
@@ -265,3 +266,17 @@ def test_page_and_json_hold_what_the_tables_do(both: Callable[..., Path], agent:
         assert table.title in page
     assert "src=" not in page
     assert json.loads(json.dumps(serving_json(report), allow_nan=False))["pairs"][0]["realtime"] == "rt"
+
+
+def test_a_refused_pair_ends_with_its_reason_and_two(
+    both: Callable[..., Path], agent: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = both([one for one in agent("rt") if one.item_id > "item-30"], agent("held"))
+    assert print_serving([run], [], None, as_json=False, markdown=False, html=None) == 2
+    assert "58 of 120 audio cells (48%)" in " ".join(capsys.readouterr().out.split())
+    page = tmp_path / "page.html"
+    assert print_serving([run], ["held=rt"], None, as_json=False, markdown=True, html=page) == 2
+    assert "## Refused" in capsys.readouterr().out
+    assert "cannot be the realtime side" in page.read_text(encoding="utf-8")
+    with pytest.raises(ReportError, match="--pair rt: write REALTIME=FILE"):
+        print_serving([run], ["rt"], None, as_json=True, markdown=False, html=None)
