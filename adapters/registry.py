@@ -21,6 +21,7 @@ _FOLDERS: dict[str, str] = {
     "chat_audio": "adapters.chat_audio",
     "cascade": "adapters.cascade",
     "openai_chat": "adapters.openai_chat",
+    "gemini_file": "adapters.gemini_file",
     "openrouter": "adapters.openrouter",
     "dashscope": "adapters.dashscope",
     "mistral": "adapters.mistral",

@@ -14,7 +14,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -61,8 +61,8 @@ class SdkTransport:
         self._clock = clock
         self.on_failed: Callable[[TransportError], None] = _unheard
         """Called with a request that brought no body of status 200; set before the first `write`."""
-        self._client: AsyncOpenAI | None = None
-        self._endpoint = Endpoint("")
+        self._client: Any = None
+        self.endpoint = Endpoint("")
         self._on_frame: Callable[[InFrame], None] = lambda _: None
         self._on_closed: Callable[[ClosedBy], None] = lambda _: None
         self._requests: dict[asyncio.Task[None], int] = {}
@@ -78,8 +78,8 @@ class SdkTransport:
 
         Importing the SDK takes most of a second, so it happens in a thread: other sessions are being paced.
         """
-        self._endpoint, self._on_frame, self._on_closed = endpoint, on_frame, on_closed
-        self._client = await anyio.to_thread.run_sync(_make_client, endpoint)
+        self.endpoint, self._on_frame, self._on_closed = endpoint, on_frame, on_closed
+        self._client = await anyio.to_thread.run_sync(self.make_client, endpoint)
 
     def write(self, frame: OutFrame) -> None:
         """Start the request with this body. Its answer comes as a frame, its failure through `on_failed`."""
@@ -104,7 +104,7 @@ class SdkTransport:
             task.cancel()
         with anyio.move_on_after(_CLOSE_LIMIT_S, shield=True):
             await asyncio.gather(*running, return_exceptions=True)
-            await client.close()
+            await self.close_client(client)
         self._on_closed(ClosedBy(self._clock.now_ns(), code, reason, by_peer=False))
 
     def _finished(self, task: asyncio.Task[None]) -> None:
@@ -114,39 +114,61 @@ class SdkTransport:
             task.get_loop().call_exception_handler({"message": "a request's callback failed", "exception": error})
             self.on_failed(TransportError(f"internal error: {type(error).__name__}", code="internal"))
 
+    async def _post(self, client: Any, payload: bytes) -> None:
+        try:
+            await self.post(client, payload)
+            return
+        except TransportError as error:
+            failure = error
+        # Outside the handler: what the error came from holds the request with its key.
+        failure.__context__ = None
+        if answers_all_the_same(failure):
+            self.on_frame(failure.body.encode())
+        else:
+            self.on_failed(failure)
+
+    def on_frame(self, payload: bytes) -> None:
+        """Hand on what arrived just now."""
+        self._on_frame(InFrame(payload, False, self._clock.now_ns()))
+
+    # What an SDK changes
+
+    def make_client(self, endpoint: Endpoint) -> Any:
+        """The SDK's client; called in a thread."""
+        return _make_client(endpoint)
+
+    async def close_client(self, client: Any) -> None:
+        """Release its connections."""
+        await client.close()
+
     def request_parts(self, payload: bytes) -> RequestParts:
         """What is posted for a frame."""
         return RequestParts(PATH, payload)
 
-    async def _post(self, client: AsyncOpenAI, payload: bytes) -> None:
+    async def post(self, client: Any, payload: bytes) -> None:
+        """One request; what its answer holds goes to `on_frame`. Raises TransportError."""
         import httpx2
         import openai
 
         failure: TransportError
         try:
-            response = await _sent(client, self.request_parts(payload), self._endpoint)
+            response = await _sent(client, self.request_parts(payload), self.endpoint)
             try:
                 await self._read(response)
                 return
             finally:
                 await response.aclose()
         except openai.APIStatusError as error:
-            failure = _refused(error, self._endpoint)
+            failure = _refused(error, self.endpoint)
         except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-            failure = _not_served(error, self._endpoint)
-        except TransportError as error:
-            failure = error
-        # Outside the handlers: the original error holds the request with its key.
-        if answers_all_the_same(failure):
-            self._on_frame(InFrame(failure.body.encode(), False, self._clock.now_ns()))
-        else:
-            self.on_failed(failure)
+            failure = not_served(error, self.endpoint)
+        raise failure
 
     async def _read(self, response: httpx2.Response) -> None:
         """Hand on the body as one frame, or each event of a stream as one. Raises TransportError for a cut stream."""
         if not response.headers.get("content-type", "").startswith(_EVENT_STREAM):
             await response.aread()
-            self._on_frame(InFrame(response.content, False, self._clock.now_ns()))
+            self.on_frame(response.content)
             return
         async for line in response.aiter_lines():
             name, _, data = line.partition(":")
@@ -154,10 +176,10 @@ class SdkTransport:
             if name != "data" or not data.strip():
                 continue
             stripped = data.strip().encode()
-            self._on_frame(InFrame(stripped, False, self._clock.now_ns()))
+            self.on_frame(stripped)
             if stripped == DONE:
                 return
-        raise TransportError(f"the answer of {self._endpoint.label} ended before its end", code="stream_cut")
+        raise TransportError(f"the answer of {self.endpoint.label} ended before its end", code="stream_cut")
 
 
 async def _sent(client: AsyncOpenAI, parts: RequestParts, endpoint: Endpoint) -> httpx2.Response:
@@ -201,19 +223,27 @@ def _make_client(endpoint: Endpoint) -> AsyncOpenAI:
     import httpx2
     import openai
 
-    host = urlsplit(endpoint.url).hostname or ""
     return openai.AsyncOpenAI(
         api_key="in-headers",
         base_url=endpoint.url,
         max_retries=0,
         timeout=httpx2.Timeout(_ANSWER_LIMIT_S, connect=_CONNECT_LIMIT_S),
-        http_client=httpx2.AsyncClient(
-            verify=_tls(),
-            trust_env=host not in _LOOPBACK and not host.startswith("127."),
-            # A redirect would carry headers of the target to another host.
-            follow_redirects=False,
-            event_hooks={"response": [_bound]},
-        ),
+        http_client=http_client(endpoint),
+    )
+
+
+def http_client(endpoint: Endpoint) -> httpx2.AsyncClient:
+    """What an SDK sends its requests with: no redirects, no compression, bounded bodies, no proxy for loopback."""
+    import httpx2
+
+    host = urlsplit(endpoint.url).hostname or ""
+    return httpx2.AsyncClient(
+        verify=_tls(),
+        trust_env=host not in _LOOPBACK and not host.startswith("127."),
+        timeout=httpx2.Timeout(_ANSWER_LIMIT_S, connect=_CONNECT_LIMIT_S),
+        # A redirect would carry headers of the target to another host.
+        follow_redirects=False,
+        event_hooks={"response": [_bound]},
     )
 
 
@@ -278,15 +308,16 @@ def _refused(error: APIStatusError, endpoint: Endpoint) -> TransportError:
         code=f"http_{status}",
         status=status,
         body=masked(body, secret_values(endpoint.headers)),
-        retry_after_s=_retry_after_s(error.response.headers.get("retry-after", "")),
+        retry_after_s=retry_after_s(error.response.headers.get("retry-after", "")),
     )
 
 
-def _retry_after_s(header: str) -> float | None:
+def retry_after_s(header: str) -> float | None:
+    """Seconds of a `Retry-After` header that holds whole ones."""
     return float(header) if header.isascii() and header.isdigit() and len(header) <= 5 else None
 
 
-def _not_served(error: Exception, endpoint: Endpoint) -> TransportError:
+def not_served(error: Exception, endpoint: Endpoint) -> TransportError:
     """A request without any response. Only types are told: texts below may hold the request."""
     import httpx2
     import openai

@@ -14,7 +14,7 @@ import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -64,6 +64,7 @@ ROUTES: dict[str, Route] = {
     "chat_audio": _COMPLETIONS,
     "cascade": Route(("/v1/chat/completions", "/v1/audio/transcriptions", "/v1/audio/tags"), "/v1", websocket=False),
     "openai_chat": _COMPLETIONS,
+    "gemini_file": Route(("/{version}/models/{model}",), "", websocket=False),
     "openrouter": Route(("/api/v1/chat/completions",), "/api/v1", websocket=False),
     "dashscope": Route(("/compatible-mode/v1/chat/completions",), "/compatible-mode/v1", websocket=False),
     "mistral": _COMPLETIONS,
@@ -250,7 +251,9 @@ class _Endpoint:
         if line.lost:
             abort(request)
         elif line.stream is not None:
-            await line.stream.write_eof()
+            # A client is free to go once it has read the last event.
+            with suppress(ConnectionError):
+                await line.stream.write_eof()
         if line.stream is not None:
             return line.stream
         if line.body is None and not line.lost:

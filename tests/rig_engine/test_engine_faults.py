@@ -39,7 +39,7 @@ GROUPS = (
     ("nova_sonic",),
     ("openai_realtime_beta", "azure_realtime", "azure_realtime_preview"),
     ("vercel_gateway", "qwen_audio_realtime", "stepfun_realtime"),
-    ("openai_chat", "openrouter", "dashscope", "mistral", "stepfun_chat", "groq", "llamacpp", "vllm"),
+    ("openai_chat", "openrouter", "dashscope", "mistral", "stepfun_chat", "groq", "llamacpp", "vllm", "gemini_file"),
 )
 """Every dialect of the emulators; each group is one run."""
 TARGETS: Mapping[str, dict[str, Any]] = {
