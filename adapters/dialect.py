@@ -240,3 +240,10 @@ class Preloads(Protocol):
     def preload(self) -> None:
         """Import it; called before any audio is paced, since an import holds up every stream."""
         ...
+
+
+@runtime_checkable
+class Hosted(Protocol):
+    """A dialect whose agent is a process that the rig itself starts: a target of it has no address of its own."""
+
+    hosted: bool

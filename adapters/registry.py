@@ -18,6 +18,7 @@ _FOLDERS: dict[str, str] = {
     "nova_sonic": "adapters.nova_sonic",
     "openai_live": "adapters.openai_live",
     "rig_socket": "adapters.rig_socket",
+    "python_agent": "adapters.python_agent",
     "chat_audio": "adapters.chat_audio",
     "cascade": "adapters.cascade",
     "openai_chat": "adapters.openai_chat",

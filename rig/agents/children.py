@@ -42,22 +42,39 @@ async def child(
 
     `environment` is added to ours. Standard error goes to the end of `log`, or to ours. Raises ChildError.
     """
+    # One thread is all that such a child may take from the cores that pace audio.
+    own = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment}
+    command = [sys.executable, "-P", "-m", module, *arguments]
+    async with process(command, own, log, name=module) as ready:
+        yield ready
+
+
+@asynccontextmanager
+async def process(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path | None = None,
+    *,
+    name: str,
+    folder: Path | None = None,
+) -> AsyncIterator[dict[str, Any]]:
+    """Run any `command` that keeps our manners while the context lasts; see `child`. `name` is for messages."""
     with _opened(log) as stderr:
-        process = await anyio.open_process(
-            [sys.executable, "-P", "-m", module, *arguments],
+        started = await anyio.open_process(
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            # One thread is all that such a child may take from the cores that pace audio.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment},
+            env={**os.environ, **environment},
+            cwd=folder,
             # Ctrl-C in a terminal is ours to handle; the child ends when we close its standard input.
             start_new_session=True,
         )
         try:
-            yield await _ready(process, module, log)
+            yield await _ready(started, name, log)
         finally:
             with anyio.CancelScope(shield=True):
-                await _end(process)
+                await _end(started)
 
 
 @asynccontextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from adapters import registry
-from adapters.dialect import OwnTransport, SettingsError, Setup, TargetSettings
+from adapters.dialect import Hosted, OwnTransport, SettingsError, Setup, TargetSettings
 from captures.scrub import Scrubber
 from rig.agents import faults
 from rig.bank.loader import PACKAGED_BANK, load_bank
@@ -16,6 +17,7 @@ from rig.config import ConfigError, Price, ResolvedConfig, TargetConfig
 from rig.engine.clips import prepare_clips
 from rig.engine.costs import known_prices
 from rig.engine.plan import Plan, Target, barge_in_key, chosen_items, plan, turn_control_of
+from rig.python_agents.hosting import AgentClassError, describe, spec_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,15 @@ def bank_location(resolved: ResolvedConfig) -> str | Path:
 def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: str | None) -> TargetSettings:
     """The target as its dialect needs it."""
     key = next(iter(resolved.keys[target.name].values()), None)
-    return TargetSettings(target.model, base_url or target.base_url, key, target.settings)
+    return TargetSettings(target.model, base_url or target.base_url, key, _settings(resolved, target))
+
+
+def _settings(resolved: ResolvedConfig, target: TargetConfig) -> Mapping[str, Any]:
+    """The target's settings; of a hosted agent with what its class declares. Raises AgentClassError."""
+    if not isinstance(registry.dialect(target.adapter), Hosted) or "driver" not in target.settings:
+        return target.settings
+    declared = describe(spec_of(target.settings, resolved.folder))
+    return {**target.settings, "declared": dict(declared)}
 
 
 def checked_targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
@@ -110,6 +120,10 @@ def checked_targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
         except SettingsError as error:
             complain(f"{place}: {error}")
             continue
+        except AgentClassError as error:
+            for problem in error.problems:
+                complain(f"{place}: {problem}")
+            continue
         turn_control = turn_control_of(resolved.config, config)
         if turn_control.mode not in client.capabilities.turn_modes:
             modes = ", ".join(sorted(client.capabilities.turn_modes))
@@ -125,7 +139,7 @@ def checked_targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
                 faults.check(faults.parse(config.faults), config.adapter, dialect.server(), file_mode=file_mode)
         except faults.FaultError as error:
             complain(f"{place}: {error}")
-        shown = scrubber.mask_values({"base_url": config.base_url, "settings": config.settings})
+        shown = scrubber.mask_values({"base_url": config.base_url, "settings": dict(_settings(resolved, config))})
         targets.append(
             Target(config, turn_control, client.capabilities, dialect.wire_version, dialect.parser_version, shown)
         )

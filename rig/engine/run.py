@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from adapters import registry
+from adapters.dialect import Hosted
 from captures.capture import Capture
 from captures.clock import MonotonicClock
 from captures.run_folder import RunFolder, RunFolderError
@@ -29,6 +31,7 @@ from rig.engine.plan import Cell
 from rig.engine.prepare import Prepared, bank_location
 from rig.engine.runner import Observer, Runner, TargetAccess, TargetOutcome
 from rig.engine.work import Work
+from rig.python_agents.hosting import hosts, spec_of
 from rig.scoring.digest import bank_digest
 from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
@@ -194,17 +197,23 @@ async def _crew(
 
 @asynccontextmanager
 async def embedded_agents(prepared: Prepared, names: Set[str], logs: Path) -> AsyncIterator[Mapping[str, str]]:
-    """Target name → address of the embedded agent that serves it; starts only what is asked for."""
+    """Target name → address of the embedded or hosted agent that serves it; starts only what is asked for."""
     wanted = {
         target.name: (target.config.adapter, target.config.embedded_agent, target.config.faults)
         for target in prepared.targets
         if target.config.embedded_agent and target.name in names
     }
-    if not wanted:
-        yield {}
-        return
-    async with fleet(sorted(set(wanted.values())), log_folder=logs) as addresses:
-        yield {name: addresses[spec] for name, spec in wanted.items()}
+    specs = {
+        target.name: spec_of(target.config.settings, prepared.resolved.folder)
+        for target in prepared.targets
+        if isinstance(registry.dialect(target.config.adapter), Hosted) and target.name in names
+    }
+    async with hosts(specs, logs) as hosted:
+        if not wanted:
+            yield hosted
+            return
+        async with fleet(sorted(set(wanted.values())), log_folder=logs) as addresses:
+            yield {**hosted, **{name: addresses[spec] for name, spec in wanted.items()}}
 
 
 def run_description(prepared: Prepared) -> dict[str, Any]:
