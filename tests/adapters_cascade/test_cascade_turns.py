@@ -121,21 +121,49 @@ async def test_a_text_turn_goes_to_the_text_model_alone() -> None:
     assert call.arguments == {"told": "Um, hold it."}
 
 
-async def test_a_file_mode_model_is_asked_to_write_down_what_it_hears() -> None:
-    class Writer(Ear):
-        async def reply(self, setup: Any, pcm: bytes, rate_hz: int, text: str | None, earlier: object = None) -> Reply:
-            if text is not None:
-                return await super().reply(setup, pcm, rate_hz, text)
-            said = "Keep fillers" in setup.instructions
-            return Reply(text="hold it, uh, now" if said else "Loud siren!\nnothing\n", usage={"total_tokens": 3})
+class Writer(Ear):
+    """Writes down what it hears, as it is asked to."""
 
-    hears = {"adapter": "chat_audio", "model": "big", "settings": {"modalities": ["text"]}}
-    async with serve("chat_audio", Writer()) as port:
-        url = base_url("chat_audio", "127.0.0.1", port)
-        events, sent = await spoken(settings(url, rung="tags", transcriber=hears, tagger=hears))
+    async def reply(self, setup: Any, pcm: bytes, rate_hz: int, text: str | None, earlier: object = None) -> Reply:
+        if text is not None:
+            return await super().reply(setup, pcm, rate_hz, text)
+        said = "Keep fillers" in setup.instructions
+        return Reply(text="hold it, uh, now" if said else "Loud siren!\nnothing\n")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "settings_of_it"),
+    [
+        ("chat_audio", {"modalities": ["text"]}),
+        ("dashscope", {}),
+        ("mistral", {}),
+        ("vllm", {}),
+        ("gemini_file", {}),
+    ],
+)
+async def test_a_file_mode_model_is_asked_to_write_down_what_it_hears(
+    adapter: str, settings_of_it: dict[str, Any]
+) -> None:
+    async with serve(adapter, Writer()) as port, serve("cascade", Ear()) as chat_port:
+        url = base_url(adapter, "127.0.0.1", port)
+        hears = {"adapter": adapter, "model": "big", "settings": settings_of_it, "base_url": url, "api_key": "k-12345"}
+        chat_url = base_url("cascade", "127.0.0.1", chat_port)
+        events, sent = await spoken(settings(chat_url, rung="tags", transcriber=hears, tagger=hears))
     assert InputTranscript("hold it, uh, now", tags=("loud siren", "nothing")) in events
-    assert Usage({"transcriber": {"total_tokens": 3}}) in events
     assert sent[-1][1]["messages"][-1]["content"] == "hold it, now\n[measured in the audio: loud siren, nothing]"
+    assert any(isinstance(event, ToolCall) for event in events)
+
+
+@pytest.mark.parametrize("adapter", ["groq", "gemini_file", "dashscope"])
+async def test_any_file_mode_adapter_may_choose_the_tool(adapter: str) -> None:
+    async with serve("cascade", Ear()) as ears_port, serve(adapter, Ear()) as port:
+        ears = {"model": "w", "base_url": base_url("cascade", "127.0.0.1", ears_port)}
+        target = settings(
+            base_url(adapter, "127.0.0.1", port), "key-12345", transcriber=ears, chat={"adapter": adapter}
+        )
+        events, _ = await spoken(target)
+    (call,) = [event for event in events if isinstance(event, ToolCall)]
+    assert (call.name, call.arguments) == ("hold", {"told": "hold it"})
 
 
 @asynccontextmanager
