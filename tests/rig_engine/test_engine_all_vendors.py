@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from adapters import registry
+from adapters.dialect import Hosted
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,9 @@ def config(repo_dir: Path) -> dict[str, Any]:
 
 
 def test_no_dialect_is_left_out(config: dict[str, Any]) -> None:
-    assert {target["adapter"] for target in config["targets"]} == set(registry.names())
+    # A Python class is no vendor, and no embedded agent can stand behind it.
+    dialects = {name for name in registry.names() if not isinstance(registry.dialect(name), Hosted)}
+    assert {target["adapter"] for target in config["targets"]} == dialects
 
 
 def test_all_dialects_agree(config: dict[str, Any], tmp_path: Path) -> None:
