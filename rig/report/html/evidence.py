@@ -17,6 +17,7 @@ from rig.report.harm import cue_of
 from rig.report.runs import TargetRun
 from rig.report.scored import Scored, scored_runs
 from rig.scoring.cells import ScoredCell
+from rig.scoring.transcripts import word_errors
 
 LONGEST = 4_000
 """Characters shown of one text that an agent sent."""
@@ -118,7 +119,7 @@ def evidence_in(runs: Scored) -> Evidence:
             scored.setdefault(cell.identity, []).append(cell)
         for capture in target.captures:
             place = (capture.item_id, capture.variant_id)
-            by_place.setdefault(place, []).append(_cell(capture, scored[capture.identity], target))
+            by_place.setdefault(place, []).append(_cell(capture, scored[capture.identity], target, bank))
     asked = {item_id for item_id, _ in by_place}
     return Evidence(
         bank=bank,
@@ -181,7 +182,7 @@ def _gold(gold: Gold) -> str:
     return fit(f"{gold.tool}({arguments})")
 
 
-def _cell(capture: Capture, scored: Sequence[ScoredCell], target: TargetRun) -> CellEvidence:
+def _cell(capture: Capture, scored: Sequence[ScoredCell], target: TargetRun, bank: Bank) -> CellEvidence:
     result, worth, why = _result(capture, scored)
     return CellEvidence(
         target=target.name,
@@ -192,10 +193,21 @@ def _cell(capture: Capture, scored: Sequence[ScoredCell], target: TargetRun) -> 
         did=_did(capture),
         why=fit(why),
         said=fit(capture.reply_text or capture.reply_transcript),
-        heard_us=fit(capture.input_transcript or ""),
+        heard_us=_heard(capture, bank.item(capture.item_id).transcript),
         ticks=_ticks(capture),
         reply=_reply(capture, target),
     )
+
+
+def _heard(capture: Capture, words: str) -> str:
+    """The transcript that the agent had of a clip, how far it is off, and what was measured beside it."""
+    if capture.input_transcript is None or capture.variant_id is None:
+        return fit(capture.input_transcript or "")
+    rate = word_errors(words, capture.input_transcript).rate
+    told = [capture.input_transcript or "(nothing)"]
+    told += [] if rate is None else [f"word error rate {rate:.2f}"]
+    told += [] if capture.input_tags is None else [f"measured: {', '.join(capture.input_tags) or 'nothing unusual'}"]
+    return fit("; ".join(told))
 
 
 def _result(capture: Capture, scored: Sequence[ScoredCell]) -> tuple[str, str, str]:
