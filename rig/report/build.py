@@ -211,6 +211,7 @@ def _target_report(
         first_call_cue_bearing=proportion(measures.first_call_credit(cells)),
         audio_minus_twin=difference(measures.audio_minus_twin(cells)),
         null_gain=_tested(measures.null_gain(cells, null_cells), tested),
+        has_text_path=has_twin,
         level_contrast=None if has_twin else _tested(measures.level_contrast(cells, null_cells), tested),
         both_right=proportion(both_right),
         both_right_against_null=_tested(
@@ -272,13 +273,25 @@ def _corrected(
         ("both_right_against_null", BOTH_RIGHT),
     ):
         found, family = corrected(
-            {report.name: getattr(report, field) for report in reports if report.name in contestants}, name
+            {
+                report.name: getattr(report, field)
+                for report in reports
+                if report.name in contestants and _belongs(report, field)
+            },
+            name,
         )
         for target, tested in found.items():
             change: dict[str, Any] = {field: tested}
             done[target] = replace(done[target], **change)
         families += [family] if family else []
     return list(done.values()), tuple(families)
+
+
+def _belongs(report: TargetReport, field: str) -> bool:
+    """Whether a contestant is tested by its null gain or, for want of a text path, by its level contrast."""
+    if field == "both_right_against_null":
+        return True
+    return report.has_text_path is (field == "null_gain")
 
 
 def _not_run(target: TargetRun) -> list[str]:

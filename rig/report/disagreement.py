@@ -17,6 +17,8 @@ from rig.stats.verdicts import Means, best_threshold
 
 FIXED_THRESHOLD = 0.5
 _GAIN = "null gain"
+_LEFT_OUT = "no option left out"
+"""The other reading of answers that name no option, beside the one that counts them as wrong."""
 
 
 def disagreements(reports: Sequence[TargetReport], cells: Cells, null: str | None, bank: Bank) -> Disagreements | None:
@@ -38,7 +40,9 @@ def disagreements(reports: Sequence[TargetReport], cells: Cells, null: str | Non
         {
             "credit": lambda own: measures.level_contrast(own, theirs),
             "probe": measures.recognition,
+            "probe, missing": lambda own: measures.recognition(own, "missing"),
             "pairs": lambda own: measures.pairs_recognised(own, runnable),
+            "pairs, missing": lambda own: measures.pairs_recognised(own, runnable, "missing"),
             "shift, all cells": lambda own: measures.samples_of(measures.own_shift(own, neutral=None)),
             "shift, cue-bearing": measures.audio_minus_twin,
             "both right": lambda own: measures.both_right(own, bank, runnable),
@@ -54,8 +58,11 @@ def disagreements(reports: Sequence[TargetReport], cells: Cells, null: str | Non
         rules.beyond_zero("credit above the null's", "credit"),
         rules.tested("credit significantly above the null's", "credit"),
         rules.at_least(f"probe ≥ {FIXED_THRESHOLD:g}", "probe", FIXED_THRESHOLD),
+        rules.at_least(f"probe ≥ {FIXED_THRESHOLD:g}, {_LEFT_OUT}", "probe, missing", FIXED_THRESHOLD),
         rules.at_best("probe, best threshold", "probe"),
+        rules.at_best(f"probe, best threshold, {_LEFT_OUT}", "probe, missing"),
         rules.at_best("pair-level recognition, best threshold", "pairs"),
+        rules.at_best(f"pair-level recognition, best threshold, {_LEFT_OUT}", "pairs, missing"),
         rules.tested("own shift without a floor, all cells", "shift, all cells"),
         rules.tested("own shift without a floor, cue-bearing cells", "shift, cue-bearing"),
         rules.named("both right significantly above the null's", "both right", corroborated, "Holm over contestants"),

@@ -12,7 +12,7 @@ from rig.stats.holm import ALPHA, holm
 def corrected(members: Mapping[str, Tested | None], name: str) -> tuple[dict[str, Tested], Family | None]:
     """The tests with corrected p-values and verdicts, and the family that they make; None where nobody was tested.
 
-    A member without a p-value is named in the family and not counted in it.
+    A member without a p-value, or without any estimate, is named in the family and not counted in it.
     """
     tested = {target: one for target, one in members.items() if one is not None}
     if not tested:
@@ -25,7 +25,7 @@ def corrected(members: Mapping[str, Tested | None], name: str) -> tuple[dict[str
     family = Family(
         name,
         tested=tuple(target for target, p in ps.items() if p is not None),
-        missing=tuple(target for target, p in ps.items() if p is None),
+        missing=tuple(target for target in members if ps.get(target) is None),
     )
     return found, family
 

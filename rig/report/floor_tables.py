@@ -24,7 +24,7 @@ def floor_tables(found: FloorReport) -> list[Table]:
             ("measure", *(name.replace("-", "-\n") for name in found.what)),
             rows,
             f"Degenerate agents through the same scoring: {doings}. Each knows the best arguments that the item has "
-            f"for its tool. Means over n cells; intervals are in --json.{absent} Exploratory.",
+            f"for its tool. Means over n cells; intervals are in --json.{absent}{_roles(found)} Exploratory.",
         )
     ]
     made.append(
@@ -42,10 +42,14 @@ def floor_tables(found: FloorReport) -> list[Table]:
                 for one in found.met
             ],
             "The best floor on the same clips is at least as good as the target's mean, or lies inside the target's "
-            "95 % interval: the measure by itself does not show that the target listens. Exploratory.",
+            f"95 % interval: the measure by itself does not show that the target listens.{_roles(found)} Exploratory.",
         )
     )
     return [one for one in made if one.rows]
+
+
+def _roles(found: FloorReport) -> str:
+    return " Some tool roles behind harm are derived from golds, not annotated." if found.report.roles_derived else ""
 
 
 def _row(measure: Measure, figures: Sequence[Estimate | None]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def harm_tables(harm: HarmReport, audit: Audit | None) -> list[Table]:
         _risk(harm),
         _nobody_right(harm),
         _departures(harm),
-        _audit(audit),
+        _audit(audit, harm),
     ]
 
 
@@ -171,7 +171,7 @@ def _nobody_right(harm: HarmReport) -> Table:
         ("clip", "what it is", "right action", "usual response", "heard"),
         rows,
         "No strict pass by any contestant measured on the clip. Heard: probe answered rightly (strict, wrong where no "
-        f"option is named). {f'{more} more are in --json. ' if more else ''}Exploratory.",
+        f"option is named). {f'{more} more are in --json. ' if more else ''}{_roles(harm)} Exploratory.",
     )
 
 
@@ -197,7 +197,7 @@ def _departures(harm: HarmReport) -> Table:
     )
 
 
-def _audit(audit: Audit | None) -> Table:
+def _audit(audit: Audit | None, harm: HarmReport) -> Table:
     rows = []
     if audit is not None:
         rows = [
@@ -212,7 +212,8 @@ def _audit(audit: Audit | None) -> Table:
         ] or [("none", ABSENT, ABSENT, ABSENT, "")]
     how = (
         f"{audit.agree} of {audit.judged} judged outcomes agree, {number(audit.agree / audit.judged)} "
-        f"[{number(audit.lo)}, {number(audit.hi)}] (Wilson); {audit.unjudged} rows left blank."
+        f"[{number(audit.lo)}, {number(audit.hi)}] (Wilson); {audit.unjudged} rows left blank. "
+        f"{_roles(harm)} Exploratory."
         if audit
         else ""
     )

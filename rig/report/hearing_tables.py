@@ -13,13 +13,22 @@ from rig.stats.hearing import CORRECTIONS, FACTORS
 
 _HEARD = "Heard: the target's own probe is right on that clip (strict; an answer that names no option is wrong)."
 _CORRECTIONS = {"none": "none", "options": "1/k", "false_alarms": "false alarms"}
+_DERIVED = "Some tool roles are derived from golds, not annotated. "
 _TARGETS_SPLIT = 3
 """With more targets than this the splits are shown of the pooled rows alone; --json has all."""
 
 
-def hearing_tables(hearing: HearingReport) -> list[Table]:
-    """All of them; one without rows has nothing to show."""
-    return [_credit(hearing), _worth(hearing), _detection(hearing), _fates(hearing), _parts(hearing), _leading(hearing)]
+def hearing_tables(hearing: HearingReport, roles_derived: bool) -> list[Table]:
+    """All of them; one without rows has nothing to show. `roles_derived`: some roles are not annotated."""
+    roles = _DERIVED if roles_derived else ""
+    return [
+        _credit(hearing, roles),
+        _worth(hearing),
+        _detection(hearing),
+        _fates(hearing, roles),
+        _parts(hearing, roles),
+        _leading(hearing, roles),
+    ]
 
 
 def _rows(hearing: HearingReport) -> Iterable[tuple[str, HearingSummary]]:
@@ -31,7 +40,7 @@ def _pooled(name: str, found: HearingSummary) -> str:
     return f"{name} ({len(found.members)})"
 
 
-def _credit(hearing: HearingReport) -> Table:
+def _credit(hearing: HearingReport, roles: str) -> Table:
     rows = [
         (
             name,
@@ -58,7 +67,7 @@ def _credit(hearing: HearingReport) -> Table:
         rows,
         f"{_HEARD} Cue-bearing clips with a probe answer; credit = heard × credit where heard + missed × credit where "
         "missed. Words' action: on protective clips. No probe: clips without an answer that can be read, in no figure. "
-        f"Pooled rows: {', '.join(hearing.pooled) or 'none (' + hearing.note + ')'}. Exploratory.",
+        f"Pooled rows: {', '.join(hearing.pooled) or 'none (' + hearing.note + ')'}. {roles}Exploratory.",
     )
 
 
@@ -107,7 +116,7 @@ def _detection(hearing: HearingReport) -> Table:
     )
 
 
-def _fates(hearing: HearingReport) -> Table:
+def _fates(hearing: HearingReport, roles: str) -> Table:
     rows = [
         (name, *(_share(found.fates[fate]) for fate in Fate), str(found.cells))
         for name, found in sorted(_rows(hearing), key=lambda row: -_mean_of(row[1].fates[Fate.HEARD_NOT_ACTED]))
@@ -117,11 +126,11 @@ def _fates(hearing: HearingReport) -> Table:
         ("target", *(fate.value.replace("_", " ") for fate in Fate), "n"),
         rows,
         f"{_HEARD} Shares of cue-bearing clips with a probe answer, first that fits; correct: strict pass. Heard, not "
-        "acted: no call, the words' action, another routine step, a question or a hand-over. Exploratory.",
+        f"acted: no call, the words' action, another routine step, a question or a hand-over. {roles}Exploratory.",
     )
 
 
-def _parts(hearing: HearingReport) -> Table:
+def _parts(hearing: HearingReport, roles: str) -> Table:
     pooled = {_pooled(name, found): found for name, found in hearing.pooled.items()}
     single = {name: found for name, found in hearing.targets.items() if found is not None}
     shown: Mapping[str, HearingSummary] = pooled if len(single) > _TARGETS_SPLIT else single | pooled
@@ -145,11 +154,11 @@ def _parts(hearing: HearingReport) -> Table:
         rows,
         f"{_HEARD} π by false alarms. Feelings: emotional delivery and sarcasm; facts: every other cue. Acute: panic, "
         "fear, gasping, grief, whispers, laughter; quiet: every other feeling. Rule: stated in the item's policy or "
-        "implicit. Sector: annotated, else the item's domain. Named after looking at data: exploratory.",
+        f"implicit. Sector: annotated, else the item's domain. {roles}Named after looking at data: exploratory.",
     )
 
 
-def _leading(hearing: HearingReport) -> Table:
+def _leading(hearing: HearingReport, roles: str) -> Table:
     leading = hearing.leading
     rows = []
     if leading is not None:
@@ -166,7 +175,7 @@ def _leading(hearing: HearingReport) -> Table:
         if leading is None
         else f"{', '.join(leading.members)}: highest cue-bearing credit of {leading.candidates} with a readable probe. "
         f"Held out: chosen on a random half of the items, measured on the other, both ways, mean of {leading.splits} "
-        f"splits; {again} of the halves choose the same. Exploratory.",
+        f"splits; {again} of the halves choose the same. {roles}Exploratory.",
     )
 
 

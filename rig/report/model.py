@@ -110,6 +110,8 @@ class TargetReport:
     """Credit of the first call alone."""
     audio_minus_twin: Estimate | None
     null_gain: Tested | None
+    has_text_path: bool
+    """Whether any text twin was scored."""
     level_contrast: Tested | None
     """Only of targets without a text path."""
     both_right: Estimate | None

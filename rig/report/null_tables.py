@@ -200,9 +200,10 @@ def _disagreements(report: Report) -> Table:
         rows,
         "Contestants with a verdict of the null test (null gain above 0 after Holm). Differs: [95 % bootstrap range, "
         "items drawn for all targets together, the null test's verdicts and thresholds held fixed]; rules that are "
-        "tests themselves have none. ρ: Spearman's correlation of the rule's measure with the null gain [95 %]. Probe: "
-        "cue-bearing clips, strict, an answer that names no option is wrong; pair-level: right on every variant of an "
-        "item. Exploratory.",
+        "tests themselves have none; a range of one number says that no draw changed it, not that it is certain. ρ: "
+        "Spearman's correlation of the rule's measure with the null gain [95 %]. Probe: cue-bearing clips, strict, an "
+        "answer that names no option is wrong, or left out where said; pair-level: right on every variant of an item. "
+        "Exploratory.",
     )
 
 

@@ -34,7 +34,8 @@ def null_test_company(
             estimate = null_tests.shift(cells[report.name], bound[1]) if report.name not in nulls else None
             if estimate is not None and report.name in against:
                 shifts[report.name] = Tested(estimate, bound[0])
-        done, family = corrected({name: shifts.get(name) for name in contestants}, SHIFT)
+        twinned = {report.name for report in reports if report.has_text_path}
+        done, family = corrected({name: shifts.get(name) for name in contestants if name in twinned}, SHIFT)
         shifts |= done
         families += [family] if family else []
     always_called = {item.id for item in bank.items if all(variant.gold.tool is not None for variant in item.variants)}
@@ -90,7 +91,8 @@ def gains_against(
                 for name in found
                 if kinds[name] == kind and (estimate := difference(measure(cells[name], cells[null]))) is not None
             }
-            done, family = corrected({name: tests.get(name) for name in contestants}, f"{kind} against {null}")
+            members = {name: tests.get(name) for name in contestants if kinds.get(name) == kind}
+            done, family = corrected(members, f"{kind} against {null}")
             families += [family] if family else []
             for name, tested in (tests | done).items():
                 found[name][null] = tested

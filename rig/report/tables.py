@@ -33,13 +33,14 @@ def tables(report: Report, *, full: bool = True) -> list[Table]:
     made = [
         _credit(report),
         _hearing(report),
+        *((_credit_rules(report), _both_right(report)) if full else ()),
         _probe(report),
         _cue_kinds(report),
         _endings(report),
         *(null_tables(report) if full else ()),
         *repeat_tables(report),
         *(harm_tables(report.harm, report.audit) if full and report.harm else ()),
-        *(hearing_tables(report.hearing) if full and report.hearing else ()),
+        *(hearing_tables(report.hearing, report.roles_derived) if full and report.hearing else ()),
         *latency_tables(report),
         _pacing(report),
         _second_turns(report),
@@ -87,7 +88,67 @@ def _credit(report: Report) -> Table:
         rows,
         "Action score of the first turn on audio cells, more than one call earns 0; mean [95 % interval] n cells. "
         "Both right: strict pass on every variant of an item" + _eligible(report) + _self_check(report) + ". "
-        "Intervals: item-clustered bootstrap unless a method is named. Invariant controls are left out.",
+        "Intervals: item-clustered bootstrap unless a method is named. Invariant controls are left out. Exploratory.",
+    )
+
+
+def _credit_rules(report: Report) -> Table:
+    rows = [
+        (
+            target.name,
+            mean(target.credit_cue_bearing),
+            mean(target.first_call_cue_bearing),
+            mean(target.selection_cue_bearing),
+            str(target.several_calls),
+        )
+        for target in report.targets
+        if target.credit_cue_bearing is not None
+    ]
+    return table(
+        "Credit by other rules",
+        ("target", "released rule", "first call alone", "by the tool's\nname alone", "2+ calls"),
+        rows,
+        "Cue-bearing audio cells. Released rule: more than one call earns 0. First call alone: as if the others had "
+        "not been made. By the tool's name: arguments are not judged. 2+ calls: scored turns on clips. Exploratory.",
+    )
+
+
+def _both_right(report: Report) -> Table:
+    rows = []
+    for target in report.targets:
+        own, against, twin = target.both_right, target.both_right_against_null, target.twin_both_right
+        if own is None:
+            continue
+        check = ABSENT if twin is None else f"{'FAILED, ' if twin.mean else ''}{number(twin.mean)} of {twin.items}"
+        rows.append(
+            (
+                target.name,
+                mean(own),
+                f"{own.items} of {target.both_right_items}",
+                check,
+                mean(against.estimate if against else None, signed=True),
+                p_value(against.holm_p if against else None),
+                _verdict(target, against, report.null),
+                number(against.estimate.detectable if against else None),
+            )
+        )
+    return table(
+        "Both right",
+        (
+            "target",
+            "both right",
+            "items measured\nof eligible",
+            "twin\nself-check",
+            "minus the\nnull's",
+            "Holm p",
+            "verdict",
+            "detectable",
+        ),
+        rows,
+        "Strict pass on every runnable variant of an item, of items with at least two such whose golds differ. Twin "
+        "self-check: the same on the text twin, which must be 0, of the items with a twin. Minus the null's: on items "
+        f"that both have (null: {report.null or 'none'}); Holm over the contestants. Detectable: difference found with "
+        "80 % power. Exploratory.",
     )
 
 
@@ -107,7 +168,8 @@ def _second_turns(report: Report) -> Table:
         ("target", "recorded", "answered", "credit"),
         rows,
         "Cells whose first call asked the caller something that the item scripts an answer to. Credit of what the "
-        "agent did then, by the second turn's own gold, on audio cells; in no other measure.",
+        "agent did then, by the second turn's own gold, on audio cells; in no other measure but the robustness column "
+        "that says so. Exploratory.",
     )
 
 
@@ -123,7 +185,7 @@ def _transcripts(report: Report) -> Table:
         rows,
         "Substituted, deleted and inserted words over the words of the item, all clips together, without case and "
         "punctuation; [95 % interval] n clips. Of a cascade the transcriber's own text, before any rung; of a realtime "
-        "agent the transcript that it states, which its model need not have used. Rows in --json.",
+        "agent the transcript that it states, which its model need not have used. Rows in --json. Exploratory.",
     )
 
 
@@ -180,7 +242,8 @@ def _hearing(report: Report) -> Table:
         measured,
         f"Credit on identical cue-bearing cells. Null gain: (audio − twin) minus that of the null ({against}); level "
         "contrast: audio − audio of the null, for targets without a text path. Confirmatory; contestants alone are "
-        f"tested, Holm within each family ({families or 'none'}). Detectable: difference found with 80 % power.",
+        f"tested, Holm within each family ({families or 'none: nobody to test'}). Detectable: difference found with "
+        "80 % power. Audio − twin: exploratory.",
     )
 
 
@@ -254,7 +317,7 @@ def _endings(report: Report) -> Table:
         rows,
         "Cells of all conditions by their last attempt (tries: all attempts); the three errors are not scored, no "
         "answer is scored as wrong. "
-        f"Did both: protective call and the words' default in one turn{derived}.",
+        f"Did both: protective call and the words' default in one turn{derived}. Exploratory.",
     )
 
 
@@ -275,7 +338,7 @@ def _pacing(report: Report) -> Table:
         "Pacing: lateness of our chunks, milliseconds",
         ("target", "p50", "p99", "max", "captures", "chunk ms"),
         rows,
-        "Sent minus due. p50: median of the captures' medians; p99 and max: the worst capture's.",
+        "Sent minus due. p50: median of the captures' medians; p99 and max: the worst capture's. Exploratory.",
     )
 
 
@@ -289,5 +352,5 @@ def _agreement(report: Report) -> Table:
         ("same", "targets", "agreement"),
         rows,
         "Same first call (name and arguments) or no call; on a probe the same strict reading. Cells measured on at "
-        "least two of them.",
+        "least two of them. Exploratory.",
     )

@@ -153,27 +153,30 @@ def probe_accuracy(cells: Iterable[ScoredCell], reading: Reading, no_option: NoO
     ]
 
 
-def recognition(cells: Iterable[ScoredCell]) -> list[Sample]:
-    """Probe answers right on cue-bearing clips; strict, and an answer that names no option is wrong."""
+def recognition(cells: Iterable[ScoredCell], no_option: NoOption = "wrong") -> list[Sample]:
+    """Probe answers right on cue-bearing clips, strictly read."""
     return [
         Sample(value, cell.item_id, cell.repeat)
         for cell in cells
         if cell.headline
         and not cell.neutral
         and cell.probe is not None
-        and (value := cell.probe.value("strict", "wrong")) is not None
+        and (value := cell.probe.value("strict", no_option)) is not None
     ]
 
 
-def pairs_recognised(cells: Iterable[ScoredCell], runnable: Iterable[tuple[str, str]]) -> list[Sample]:
+def pairs_recognised(
+    cells: Iterable[ScoredCell], runnable: Iterable[tuple[str, str]], no_option: NoOption = "wrong"
+) -> list[Sample]:
     """Per item with at least two runnable variants: 1 where the probe is right on every one of them, else 0.
 
-    Read as in `recognition`. An item whose runnable variants were not all asked about is left out.
+    Strictly read. An item whose runnable variants were not all asked about is left out, and with `missing` also one on
+    which an answer names no option.
     """
     right: dict[str, dict[int, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
     for cell in cells:
-        if cell.headline and cell.probe is not None:
-            right[cell.item_id][cell.repeat][cell.variant_id] = cell.probe.strict == cell.probe.gold
+        if cell.headline and cell.probe is not None and (value := cell.probe.value("strict", no_option)) is not None:
+            right[cell.item_id][cell.repeat][cell.variant_id] = bool(value)
     wanted: dict[str, set[str]] = defaultdict(set)
     for item_id, variant_id in runnable:
         wanted[item_id].add(variant_id)

@@ -32,4 +32,6 @@ def median_interval(samples: Sequence[Sample], seed: int = SEED) -> tuple[float 
     upper = (below > total // 2).argmax(axis=1)
     medians = (values[lower] + values[upper]) / 2
     lo, hi = np.quantile(medians, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    if lo == hi:
+        return None, None, "no interval: the draws agree on the median"
     return float(lo), float(hi), "item-clustered bootstrap of the median"

@@ -84,6 +84,8 @@ class Means:
         if not len(rhos):
             return Ranks(float(rho), None, None)
         lo, hi = np.quantile(rhos, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        if hi - lo < 1e-12:  # no draw changed the order, which is no certainty
+            return Ranks(float(rho), None, None)
         return Ranks(float(rho), float(lo), float(hi))
 
     def _columns(self, samples: Sequence[Sample]) -> tuple[Floats, Floats]:
