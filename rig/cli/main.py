@@ -423,6 +423,26 @@ def sweep(
 
 
 @app.command()
+def replay(
+    run: Annotated[Path, typer.Argument(help="Run folder.", show_default=False)],
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write what today's code derives; the file before is kept beside it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Feed a run's stored frames to today's code again.
+
+    Every finished capture is derived anew from its frames, without a request: equal, or a difference by field. So a
+    mended parser re-reads a paid run. Exit code 1: something differs; 2: not all could be derived.
+
+    Example: rig replay runs/first
+    """
+    from rig.cli.replay_command import replay_run
+
+    raise typer.Exit(replay_run(run, apply=apply, as_json=as_json))
+
+
+@app.command()
 def emulate(
     dialect: Annotated[str, typer.Argument(help="An adapter's name, e.g. openai-realtime.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",

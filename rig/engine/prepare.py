@@ -98,8 +98,9 @@ def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: st
 
 def _settings(resolved: ResolvedConfig, target: TargetConfig) -> Mapping[str, Any]:
     """The target's settings; of a hosted agent with what its class declares. Raises AgentClassError."""
-    if not isinstance(registry.dialect(target.adapter), Hosted) or "driver" not in target.settings:
-        return target.settings
+    told = target.settings
+    if not isinstance(registry.dialect(target.adapter), Hosted) or "driver" not in told or "declared" in told:
+        return told
     declared = describe(spec_of(target.settings, resolved.folder))
     return {**target.settings, "declared": dict(declared)}
 

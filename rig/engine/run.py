@@ -243,6 +243,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
                 "faults": list(target.config.faults),
                 "turn_control": target.turn_control.mode,
                 "wire_version": target.wire_version,
+                "declared": target.shown["settings"].get("declared"),
                 "capabilities": {
                     "text_twin": target.capabilities.text_twin,
                     "probe": target.capabilities.probe,

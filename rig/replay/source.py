@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from adapters import registry
 from adapters.dialect import ClientDialect, OwnTransport
@@ -39,7 +41,7 @@ class StoredRun:
     def __init__(self, path: Path) -> None:
         """Raises RunFolderError, BankError, ConfigError, and ReplayError for a run that was not made here."""
         self.folder = RunFolder.open(path)
-        config = self.folder.run_json.get("config")
+        config = copy.deepcopy(self.folder.run_json.get("config"))
         if not isinstance(config, dict):
             raise ReplayError(f"{path}: was imported and holds no frames")
         self.prepared = _prepared(self.folder, config, path)
@@ -77,7 +79,13 @@ class _Anything(dict[str, str]):
         return _PLACEHOLDER
 
 
-def _prepared(folder: RunFolder, config: Mapping[str, object], path: Path) -> Prepared:
+def _prepared(folder: RunFolder, config: dict[str, Any], path: Path) -> Prepared:
+    described = folder.run_json.get("targets")
+    for target in config["targets"] if isinstance(config.get("targets"), list) else ():
+        # What a Python class declared then: the class itself is not needed again, and may have changed.
+        told = described.get(target["name"], {}).get("declared") if isinstance(described, dict) else None
+        if told is not None:
+            target["settings"]["declared"] = told
     resolved = parse_config(json.dumps(config), str(path / "run.json"), Path(), _Anything())
     bank = folder.run_json.get("bank")
     where = bank.get("path") if isinstance(bank, dict) else None
