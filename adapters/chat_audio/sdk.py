@@ -238,7 +238,7 @@ def http_client(endpoint: Endpoint) -> httpx2.AsyncClient:
 
     host = urlsplit(endpoint.url).hostname or ""
     return httpx2.AsyncClient(
-        verify=_tls(),
+        verify=tls(),
         trust_env=host not in _LOOPBACK and not host.startswith("127."),
         timeout=httpx2.Timeout(_ANSWER_LIMIT_S, connect=_CONNECT_LIMIT_S),
         # A redirect would carry headers of the target to another host.
@@ -260,7 +260,7 @@ def _request_headers(endpoint: Endpoint, content_type: str) -> Mapping[str, str 
 
 
 @functools.cache
-def _tls() -> ssl.SSLContext:
+def tls() -> ssl.SSLContext:
     """One for all sessions: making it takes tens of milliseconds."""
     import httpx2
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from adapters.dialect import ToolSpec
-from adapters.foreign_json import JsonObject, object_of, text_of, too_deep
+from adapters.foreign_json import JsonObject, decode, object_of, text_of, too_deep
 
 _OPENING: Final = (
     "You act through tools. Answer with exactly one JSON object and nothing else.\n"
@@ -51,10 +51,11 @@ def tools_in(instructions: str) -> tuple[str, tuple[ToolSpec, ...]]:
     before, found, menu = instructions.partition(_OPENING)
     if not found:
         return instructions, ()
-    stated = [orjson.loads(line) for line in menu.strip().splitlines()]
+    stated = [decode(line) for line in menu.removeprefix("\n").split("\n")]
     tools = tuple(
         ToolSpec(text_of(tool, "name") or "", text_of(tool, "description") or "", object_of(tool, "parameters"))
         for tool in stated
+        if tool is not None
     )
     return before.removesuffix("\n\n"), tools
 

@@ -112,20 +112,30 @@ def _tokens(usage: Mapping[str, Any]) -> dict[str, float] | None:
         (
             "input",
             ("input_tokens", "prompt_tokens", "promptTokenCount"),
-            ("input_token_details", "prompt_tokens_details"),
+            ("input_token_details", "prompt_tokens_details", "promptTokensDetails"),
         ),
         (
             "output",
-            ("output_tokens", "completion_tokens", "responseTokenCount"),
-            ("output_token_details", "completion_tokens_details"),
+            ("output_tokens", "completion_tokens", "responseTokenCount", "candidatesTokenCount"),
+            ("output_token_details", "completion_tokens_details", "candidatesTokensDetails"),
         ),
     ):
         total = next((usage[name] for name in totals if isinstance(usage.get(name), int | float)), None)
         if total is None:
             return None
-        detail: Mapping[str, Any] = next((usage[name] for name in details if isinstance(usage.get(name), Mapping)), {})
-        audio = detail.get("audio_tokens")
-        audio = audio if isinstance(audio, int | float) else 0
+        audio = _audio_tokens(next((usage[name] for name in details if usage.get(name)), None))
+        if direction == "output" and isinstance(thought := usage.get("thoughtsTokenCount"), int | float):
+            total += thought  # Gemini counts them beside the answer and charges them as output
         found[f"{direction}_audio"] = audio
         found[f"{direction}_text"] = max(0, total - audio)
     return found
+
+
+def _audio_tokens(detail: object) -> float:
+    """The audio's share: under one key, or of a list with an entry per modality (Gemini)."""
+    if isinstance(detail, list):
+        entries = [entry for entry in detail if isinstance(entry, Mapping) and entry.get("modality") == "AUDIO"]
+        counts = [entry.get("tokenCount") for entry in entries]
+    else:
+        counts = [detail.get("audio_tokens")] if isinstance(detail, Mapping) else []
+    return sum(count for count in counts if isinstance(count, int | float))

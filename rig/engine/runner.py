@@ -101,7 +101,8 @@ class Runner:
     ) -> None:
         """`earlier_attempts` counts the attempts already on disk by cell identity; numbering goes on from there.
 
-        The limit on sessions is per process: `processes` make attempts.
+        The limit on sessions is per process: `processes` make attempts. Requests of file mode have one of their own of
+        the same size, so that neither mode waits for the other.
         """
         self._config = config
         self._access = access
@@ -110,7 +111,9 @@ class Runner:
         self._attempts_so_far = Counter(earlier_attempts)
         self._spending = spending
         self._rng = rng or random.Random()
-        self._sessions = anyio.CapacityLimiter(config.max_sessions * processes)
+        self._sessions = {streams: anyio.CapacityLimiter(config.max_sessions * processes) for streams in (True, False)}
+        """By `Capabilities.streams_audio`."""
+        self._streams: dict[str, bool] = {}
         self.outcomes: dict[str, TargetOutcome] = {}
 
     async def run(self, targets: Sequence[Target], cells: Sequence[Cell]) -> dict[str, TargetOutcome]:
@@ -123,6 +126,7 @@ class Runner:
             for target in targets:
                 own = [cell for cell in cells if cell.target == target.name]
                 self.outcomes[target.name] = TargetOutcome(unfinished=len(own))
+                self._streams[target.name] = target.capabilities.streams_audio
                 group.start_soon(self._run_target, target, own, name=f"target {target.name}")
         return self.outcomes
 
@@ -163,7 +167,8 @@ class Runner:
         access = self._access[cell.target]
         while True:
             await access.rate.wait_turn()
-            async with self._sessions, access.keys.lease() as key:
+            # The key first: a target that waits for one must hold no session that another could use.
+            async with access.keys.lease() as key, self._sessions[self._streams[cell.target]]:
                 number = self._attempts_so_far[cell.identity] + 1
                 record = await make(cell, number, key)
             if record is None:

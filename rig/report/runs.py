@@ -5,12 +5,14 @@ Reads; changes nothing. A key that `run.json` lacks (imported runs) has no value
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from captures.capture import Capture
+from captures.events import FailureKind
 from captures.latency import VOID_LIMIT_S
 from captures.run_folder import RunFolder
 from rig.bank.loader import load_bank
@@ -90,7 +92,18 @@ def load_run(path: Path) -> LoadedRun:
         if torn
         else []
     )
+    warnings += _not_heard(reading.captures)
     return LoadedRun(path, folder.run_json, tuple(reading.captures), tuple(warnings))
+
+
+def _not_heard(captures: Iterable[Capture]) -> list[str]:
+    """A line per target whose provider ignored the caller's audio: such rows are void, whatever was answered."""
+    deaf = Counter(one.target for one in captures if one.error and one.error.kind == FailureKind.AUDIO_NOT_HEARD)
+    return [
+        f"{target}: audio not heard in {count} attempt{'s' if count > 1 else ''}; void, and counted as infrastructure "
+        "errors (the captures' `error.message` says by what)"
+        for target, count in deaf.items()
+    ]
 
 
 def targets_of(runs: Sequence[LoadedRun]) -> tuple[list[TargetRun], list[str]]:

@@ -151,3 +151,16 @@ def test_an_attempt_of_unknown_cost_is_counted_and_not_free() -> None:
 
 def test_shipped_prices_can_be_read() -> None:
     assert all(price.per_session_minute or price.by_token for price in known_prices().values())
+
+
+def test_geminis_tokens_are_split_by_modality_and_its_thoughts_are_paid() -> None:
+    usage = {
+        "promptTokenCount": 300,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 200}, {"modality": "AUDIO", "tokenCount": 100}],
+        "candidatesTokenCount": 20,
+        "thoughtsTokenCount": 30,
+    }
+    price = Price(
+        input_audio_per_million=10, input_text_per_million=1, output_audio_per_million=5, output_text_per_million=2
+    )
+    assert cost_of(a_capture(dict(usage)), price) == pytest.approx((100 * 10 + 200 * 1 + 50 * 2) / 1e6)
