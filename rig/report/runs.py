@@ -139,8 +139,17 @@ def bank_of(runs: Sequence[LoadedRun], bank: Bank | None) -> tuple[Bank, list[st
     if bank is None:
         digests = {run.section("bank").get("digest") for run in runs} - {None}
         if len(digests) > 1:
-            raise ReportError("the runs were made with different banks: report on them one by one")
+            raise ReportError(
+                "the runs were made with different banks, or different versions of its items: report on them one by one, "
+                "or name the bank to score them all by with --bank"
+            )
         bank = load_bank(*_location(runs[0]))
+        undated = [run for run in runs if run.section("bank").get("digest") is None]
+        if other := [run for run in undated if _location(run)[0] != _location(runs[0])[0]]:
+            raise ReportError(
+                f"{other[0].path}: names another bank than {runs[0].path} and not which version of its items: "
+                "report on them one by one, or name the bank to score them all by with --bank"
+            )
     digest = bank_digest(bank)
     return bank, [
         f"{run.path}: its bank has changed since the run; scores are by the bank as it is now"

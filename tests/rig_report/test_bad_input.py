@@ -79,6 +79,11 @@ def test_runs_over_other_banks_or_other_versions_of_items_are_refused_in_words(
     changed = write_run([one], "second", bank=described["bank"] | {"digest": "0" * 64})
     with pytest.raises(ReportError, match="different banks"):
         build_report([first, changed])
+    elsewhere = first.parent / "elsewhere"
+    elsewhere.mkdir()
+    unknown = write_run([one], "unknown", bank={"path": str(elsewhere)})
+    with pytest.raises(ReportError, match="names another bank than"):
+        build_report([first, unknown])
     report = build_report([changed])
     assert any("its bank has changed since the run" in line for line in report.warnings)
     other = write_run([make_capture("a", "no-such-item", "calm", Condition.AUDIO, "wait")], "third")
