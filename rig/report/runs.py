@@ -140,8 +140,8 @@ def bank_of(runs: Sequence[LoadedRun], bank: Bank | None) -> tuple[Bank, list[st
         digests = {run.section("bank").get("digest") for run in runs} - {None}
         if len(digests) > 1:
             raise ReportError(
-                "the runs were made with different banks, or different versions of its items: report on them one by one, "
-                "or name the bank to score them all by with --bank"
+                "the runs were made with different banks, or different versions of its items: report on them one by "
+                "one, or name the bank to score them all by with --bank"
             )
         bank = load_bank(*_location(runs[0]))
         undated = [run for run in runs if run.section("bank").get("digest") is None]
