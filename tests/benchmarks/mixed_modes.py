@@ -127,9 +127,7 @@ def main() -> None:
             ("with file mode", *_measure(folder, "mixed", [realtime, *files], cells)),
             ("realtime alone", *_measure(folder, "alone-2", [realtime], cells)),
         ]
-    print(
-        f"{cells} cells a target, clips of {_CLIP_S:g} s, 8 at once a target; file mode: {len(files)} targets, {service_s:g} s"
-    )
+    print(f"{cells} cells a target, 8 at once; clips of {_CLIP_S:g} s; {len(files)} in file mode, {service_s:g} s")
     for label, wall_s, realtime_s, captures in rows:
         paced = [one.pacing for one in captures if one.target == "openai_realtime" and one.pacing]
         late_ms = max(one.lateness_p99_ns for one in paced) / 1e6
