@@ -283,6 +283,8 @@ class Capture(_Record):
     close_reason: str = ""
     cassette: str | None = None
     """Path inside the run folder."""
+    cassette_sha256: str | None = None
+    """Over cassette and blob as written; None in captures from before it was kept."""
     host: str = ""
     """Host that served the attempt, without credentials."""
 

@@ -8,6 +8,7 @@ the writer for good and reaches the engine as `WriterError`; it decides nothing 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import json
 import os
@@ -32,6 +33,8 @@ from captures.frames import LoggedFrame
 from captures.run_folder import RunFolder
 from captures.scrub import Scrubber
 
+_KEPT = ("identity", "target", "item_id", "variant_id", "cassette", "cassette_sha256")
+"""Never masked: they name the cell and its files."""
 _CASSETTE, _BLOB, _REPLY = ".jsonl.zst", ".blob.zst", ".flac"
 
 
@@ -169,6 +172,7 @@ class CaptureWriter:
             write_cassette(path, blob_path, record.frames, meta=meta, scrubber=self._scrubber)
             sync_folder(path.parent)
             names["cassette"] = self._name(path)
+            names["cassette_sha256"] = hashlib.sha256(path.read_bytes() + blob_path.read_bytes()).hexdigest()
         if capture.reply_audio is not None and len(record.reply_pcm) >= 2:
             path = self._folder.replies_path / f"{stem}{_REPLY}"
             write_file(path, _flac(record.reply_pcm, capture.reply_audio.rate_hz))
@@ -226,7 +230,7 @@ def scrubbed_capture(capture: Capture, scrubber: Scrubber) -> Capture:
     line = _line(capture)
     if not scrubber.may_hold(line) and scrubber.scrub_short(line) == line:
         return capture
-    kept = {name: getattr(capture, name) for name in ("identity", "target", "item_id", "variant_id", "cassette")}
+    kept = {name: getattr(capture, name) for name in _KEPT}
     masked = scrubber.mask_values(capture.model_dump())
     if capture.reply_audio is not None:
         masked["reply_audio"]["file"] = capture.reply_audio.file

@@ -443,6 +443,24 @@ def replay(
 
 
 @app.command()
+def verify(
+    run: Annotated[Path, typer.Argument(help="Run folder.", show_default=False)],
+    bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a run is what it says it is.
+
+    Bank, clips, frames, captures against their frames, completeness, pacing, calibration; a summary that can be filed.
+    Exit code 0: verified; 1: a check failed; 2: one was not possible.
+
+    Example: rig verify runs/first
+    """
+    from rig.cli.verify_command import print_verification
+
+    raise typer.Exit(print_verification(run, bank, as_json=as_json))
+
+
+@app.command()
 def emulate(
     dialect: Annotated[str, typer.Argument(help="An adapter's name, e.g. openai-realtime.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",
