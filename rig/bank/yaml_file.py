@@ -18,6 +18,8 @@ except ImportError:  # a PyYAML built without libyaml: ten times slower, otherwi
 
 MAX_DEPTH = 30
 """Deepest nesting read; an item file needs 8."""
+_LEAST, _MOST = -(2**63), 2**64 - 1
+"""Whole numbers that JSON writers take."""
 
 
 class YamlFileError(Exception):
@@ -25,7 +27,8 @@ class YamlFileError(Exception):
 
 
 class _Loader(_SafeLoader):
-    """Safe loading that also refuses doubled keys, not-a-number, infinity, and times read as base-60 numbers."""
+    """Safe loading that also refuses doubled keys, not-a-number, infinity, whole numbers beyond 64 bits, and times read
+    as base-60 numbers."""
 
 
 def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -49,6 +52,9 @@ def _construct_number(loader: _Loader, node: yaml.ScalarNode) -> float:
         raise yaml.constructor.ConstructorError(None, None, "not a usable number", node.start_mark) from None
     if is_float and not math.isfinite(number):
         raise yaml.constructor.ConstructorError(None, None, f"{node.value} is not a number", node.start_mark)
+    if not is_float and not _LEAST <= number <= _MOST:
+        problem = f"{node.value[:40]} is beyond 64 bits, which no message can carry: quote it"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     return number
 
 

@@ -33,10 +33,9 @@ class KeyPool:
         self._limit = sessions_per_key
         self._changed = anyio.Event()
 
-    @property
-    def left(self) -> int:
-        """Keys that still have quota."""
-        return sum(not key.used_up for key in self._keys)
+    def others_than(self, key: Key) -> int:
+        """How many keys beside `key` still have quota, whether or not it has."""
+        return sum(not other.used_up for other in self._keys if other is not key)
 
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[Key]:
@@ -46,7 +45,7 @@ class KeyPool:
             NoKeyLeftError: none has quota any more.
         """
         while (key := self._free()) is None:
-            if not self.left:
+            if all(key.used_up for key in self._keys):
                 raise NoKeyLeftError
             await self._changed.wait()
         key.sessions += 1

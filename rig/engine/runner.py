@@ -131,6 +131,9 @@ class Runner:
         return self.outcomes
 
     async def _run_target(self, target: Target, cells: list[Cell]) -> None:
+        if self._spending.reached:
+            self._stop(target.name, _ceiling(self._spending))
+            return
         attempts = self._access[target.name].attempts
         unfit = attempts.unfit(cells)
         if unfit is not None or (self._config.preflight and target.capabilities.streams_audio):
@@ -189,7 +192,7 @@ class Runner:
                 quota_waits += 1
             await self._put(record)
             self._observer.attempt_ended(cell, capture)
-            if wait_s is None:
+            if wait_s is None or self._spending.reached:
                 return capture
             if capture.error is not None:
                 self._observer.waits(cell, capture.error, wait_s)
@@ -197,7 +200,7 @@ class Runner:
 
     def _quota_wait_s(self, keys: KeyPool, key: Key, error: ErrorInfo, waits: int) -> float | None:
         """0 where another key has quota; what the peer asks for, once, where that is bearable; else None."""
-        if keys.left > 1:
+        if keys.others_than(key):
             keys.mark_used_up(key)
             return 0.0
         asked_s = error.retry_after_s

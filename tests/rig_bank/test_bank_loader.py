@@ -89,6 +89,7 @@ def test_doubled_ids_name_both_files(write_bank: WriteBank, item: dict[str, Any]
         ("seed: .nan\n", ".nan is not a number (line 1)"),
         ("at: 19:30\n", "19:30 would be read as a base-60 number: quote it (line 1)"),
         (f"seed: {'9' * 5000}\n", "not a usable number (line 1)"),
+        (f"maximum: {2**64}\n", f"{2**64} is beyond 64 bits, which no message can carry: quote it (line 1)"),
         ("x: !!python/object/apply:os.system ['true']\n", "could not determine a constructor"),
         ("id: \x00\n", "control characters are not allowed"),
         ("# " + "x" * MAX_ITEM_BYTES, "larger than"),
