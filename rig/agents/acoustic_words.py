@@ -32,10 +32,34 @@ def _stems(words: str) -> frozenset[str]:
 
 TAGS: dict[str, TagWords] = {
     "beeping": _row(
-        "a tone or a repeated beep is audible",
-        "beep beeping alarm alarms detector monitor siren chirp chirping buzzer bleep machine machines",
-        "tone tones sounding ringing background audible hospital bedside ward",
-        "evacuate leave outside air emergency ambulance fire gas rescue bedside hospital medical monoxide",
+        "a tone is repeated regularly",
+        "beep beeping buzzer bleep chirp chirping alarm alarms tone tones",
+        "sounding ringing background audible machine reversing vehicle warning",
+        "evacuate leave outside emergency",
+    ),
+    "monitor_beep": _row(
+        "a bedside monitor beeps",
+        "beep beeping monitor monitors bleep hospital bedside ward alarm alarms",
+        "tone tones background audible machine machines medical patient",
+        "bedside hospital medical ward nurse unwell treatment later",
+    ),
+    "co_alarm": _row(
+        "an alarm sounds in groups of four, as for carbon monoxide",
+        "alarm alarms detector beep beeping chirp chirping monoxide buzzer",
+        "tone tones sounding ringing background audible gas",
+        "evacuate leave outside air emergency fire gas rescue monoxide",
+    ),
+    "smoke_alarm": _row(
+        "an alarm sounds in groups of three, as for smoke",
+        "alarm alarms detector smoke fire beep beeping buzzer",
+        "tone tones sounding ringing background audible burning",
+        "evacuate leave outside emergency fire rescue smoke",
+    ),
+    "siren": _row(
+        "a siren wails",
+        "siren sirens wail wailing alarm",
+        "ambulance police fire engine vehicle background passing emergency audible",
+        "emergency incident ambulance police rescue evacuate",
     ),
     "keypad": _row(
         "keypad tones are audible",

@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import hmac
 import json
+import logging
 import os
 import sys
 from collections import OrderedDict
@@ -36,6 +37,7 @@ SILENT_PEAK = 0.001
 _REQUEST_TIMEOUT_S = 30.0
 
 Listen = Callable[[bytes, int], Impression]
+_LOG = logging.getLogger(__name__)
 
 
 class BusyError(RuntimeError):
@@ -87,7 +89,7 @@ def listener(recogniser: Recogniser) -> Listen:
         # The recogniser finds words in digital silence too.
         if np.max(np.abs(samples)) < SILENT_PEAK:
             return Impression()
-        return Impression(recogniser.words(samples, rate_hz), hear(samples, rate_hz).tags)
+        return Impression(recogniser.words(samples, rate_hz), hear(samples, rate_hz).confidence)
 
     return listen
 
@@ -104,7 +106,12 @@ async def handle(stream: SocketStream, memory: Memory, token: str) -> None:
         except (ValueError, RuntimeError) as error:
             await _send(stream, {"error": str(error)})
             return
-        await _send(stream, {"words": heard.words, "tags": sorted(heard.tags)})
+        except Exception as error:
+            # One utterance that cannot be heard must not take the brain from all the others.
+            _LOG.exception("an utterance could not be heard")
+            await _send(stream, {"error": f"{type(error).__name__} while hearing: {error}"})
+            return
+        await _send(stream, {"words": heard.words, "confidence": dict(heard.confidence)})
 
 
 async def _send(stream: SocketStream, body: dict[str, object]) -> None:

@@ -1,7 +1,7 @@
 """Messages between the brain and its clients: one request and one answer per loopback connection.
 
 Request: two 4-byte big-endian lengths (header, PCM), a JSON header `{token, rate_hz}`, PCM16 mono. Answer: a 4-byte
-length and JSON, `{words, tags}` or `{error}`. Bytes only; no sockets here.
+length and JSON, `{words, confidence}` (tag → 0 to 1) or `{error}`. Bytes only; no sockets here.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from rig.agents.tagging import AUDIBLE
 
 LENGTHS = struct.Struct("!II")
 LENGTH = struct.Struct("!I")
@@ -22,10 +24,16 @@ TOKEN_ENV = "RIG_BRAIN_TOKEN"
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """What was heard of one utterance: its words, and acoustic tags."""
+    """What was heard of one utterance: its words, and how sure each acoustic tag is."""
 
     words: str = ""
-    tags: frozenset[str] = frozenset()
+    confidence: Mapping[str, float] = field(default_factory=dict)
+    """Tag → 0 to 1."""
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The tags that are sure enough to be acted on."""
+        return frozenset(tag for tag, sure in self.confidence.items() if sure >= AUDIBLE)
 
 
 def request(token: str, pcm: bytes, rate_hz: int) -> bytes:
@@ -45,6 +53,6 @@ def impression(body: bytes) -> Impression | str:
     data = json.loads(body)
     if isinstance(data, dict) and isinstance(data.get("error"), str):
         return str(data["error"])
-    if isinstance(data, dict) and isinstance(data.get("words"), str) and isinstance(data.get("tags"), list):
-        return Impression(data["words"], frozenset(map(str, data["tags"])))
+    if isinstance(data, dict) and isinstance(data.get("words"), str) and isinstance(data.get("confidence"), dict):
+        return Impression(data["words"], {str(tag): float(sure) for tag, sure in data["confidence"].items()})
     raise ValueError("neither an impression nor an error")

@@ -102,13 +102,14 @@ def choose_action(
 
 
 def choose_option(options: Sequence[str], tags: frozenset[str]) -> str | None:
-    """The option of a probe that says what was heard; without tags the one that reads as nothing unusual.
+    """The option of a probe that says what was heard; the one that reads as nothing unusual where none speaks of it.
 
     None when there are no options.
     """
     if not options:
         return None
-    heard = sorted(tag for tag in tags if tag in TAGS)
+    texts = [stems(option) | frozenset(tokens(option)) for option in options]
+    heard = sorted(tag for tag in tags if tag in TAGS and any(_speaks_of(text, tag) for text in texts))
     return max(sorted(options), key=lambda option: _option_score(option, heard))
 
 
@@ -177,5 +178,10 @@ def _option_score(option: str, heard: Sequence[str]) -> float:
     clean = len(text & CLEAN)
     if not heard:
         return clean - 2.0 * sum(bool(text & row.sounds) for row in TAGS.values())
-    fits = [2.0 * len(text & TAGS[tag].sounds) + len(text & (TAGS[tag].states - TAGS[tag].sounds)) for tag in heard]
+    fits = [_speaks_of(text, tag) for tag in heard]
     return max(fits) + 0.5 * sum(fits) / len(fits) - 0.25 * clean
+
+
+def _speaks_of(text: frozenset[str], tag: str) -> float:
+    row = TAGS[tag]
+    return 2.0 * len(text & row.sounds) + len(text & (row.states - row.sounds))

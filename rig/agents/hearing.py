@@ -1,130 +1,83 @@
 """Acoustic tags of one utterance: what is audible besides the words. NumPy, pure, whole utterance at once.
 
-Simple measures against the fixed thresholds of `LIMITS`; a tag says that a measure passed its limit, and nothing about
-the caller's mind. Not a trained classifier. The limits were set by hand with the demo bank's synthetic clips in view,
-so what the agents reach on that bank says little about recordings of people.
+Measures here and in `pitch`, `tones` and `alarms`; which of them make a tag, and from where on: `rig.agents.tagging`. A
+tag says that measures passed their limits, and nothing about the caller's mind. Not a trained classifier: up to three
+limits for each tag, fitted on half of the demo bank's synthetic items (`rig.agents.evaluation`), so what the agents
+reach on that bank says little about recordings of people.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.agents import pitch, tones
+from rig.agents import alarms, pitch, tones
+from rig.agents.tagging import AUDIBLE, confidences
 
 Samples = NDArray[np.float64]
 
 FRAME_S = 0.025
 HOP_S = 0.010
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where a measure becomes a tag."""
-
-    speech_range_db: float = 30.0
-    """Frames within this of the loudest count as sound."""
-    loud_dbfs: float = -19.5
-    """Level of the speech; telephone speech is usually brought to -26 to -20 dBov (active level, ITU-T P.56)."""
-    quiet_dbfs: float = -27.0
-    child_f0_hz: float = 240.0
-    """Median pitch above which a voice that is not raised is taken for a child's."""
-    lively_onsets_per_s: float = 4.0
-    """A loud voice of at least this pace is taken for alarmed or pressed."""
-    slow_onsets_per_s: float = 4.2
-    dull_high_share: float = 0.02
-    """Share of energy above 2.5 kHz; less, together with a slow pace, is blurred speech."""
-    whisper_clarity: float = 0.6
-    """Clarity is the 75th percentile of the pitch's strength over sounding frames: 1 for a pure voice, 0 for noise."""
-    breathy_clarity: float = 0.87
-    swing_cents: float = 235.0
-    unhurried_onsets_per_s: float = 5.0
-    noise_flatness: float = 0.30
-    noise_s: float = 0.25
-    cut_drop_db: float = 25.0
-    cut_level_db: float = 12.0
-    """A cut ends within this of the loud parts' level."""
-    second_voice_s: float = 0.25
-    second_voice_breathy_s: float = 1.2
-    least_beeps: int = 3
-    least_keys: int = 2
-    floor_gap_db: float = 18.0
-    """Steady noise: the quietest tenth of the frames lies less than this below the speech."""
-
-
-LIMITS = Limits()
+_SPEECH_RANGE_DB = 30.0
+"""Frames within this of the loudest count as sound."""
+_SOFT_DB = (22.0, 50.0)
+"""So far below the loudest frame lie breaths and the noise of a slack voice."""
+_NOISE_FLATNESS = 0.30
+_CUT_LEVEL_DB = 12.0
+"""A cut ends within this of the loud parts' level."""
+_BANDS = 16
+_BANDS_HZ = (200.0, 3400.0)
+_CHANGE_FRAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Tags (names of `rig.agents.acoustic_words.TAGS`) and the measures behind them, in the units of their names."""
+    """How sure each tag (of `rig.agents.acoustic_words.TAGS`) is, and the measures in the units of their names."""
 
-    tags: frozenset[str] = frozenset()
+    confidence: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """Tag → 0 to 1; empty where there was too little sound to tell."""
     measures: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The tags that are sure enough to be given."""
+        return frozenset(tag for tag, sure in self.confidence.items() if sure >= AUDIBLE)
 
 
 def hear(samples: Samples, rate_hz: int) -> Heard:
     """Tags of mono samples in [-1, 1]; none where there is less than 0.2 s of sound."""
+    measures = measure(samples, rate_hz)
+    return Heard(MappingProxyType(confidences(measures)) if measures else {}, MappingProxyType(measures))
+
+
+def measure(samples: Samples, rate_hz: int) -> dict[str, float]:
+    """What tags are made of; empty where there is less than 0.2 s of sound."""
     if samples.size:
         samples = samples - np.mean(samples)
     frames = _frames(samples, rate_hz)
     if frames.shape[0] < 20:
-        return Heard()
+        return {}
     levels = 10.0 * np.log10(np.mean(np.square(frames), axis=1) + 1e-12)
-    sounding = levels > max(float(levels.max()) - LIMITS.speech_range_db, -65.0)
+    sounding = levels > max(float(levels.max()) - _SPEECH_RANGE_DB, -65.0)
     if np.count_nonzero(sounding) < 20:
-        return Heard()
-    found = tones.find(samples, rate_hz)
+        return {}
+    power = np.square(np.abs(np.fft.rfft(frames * np.hanning(frames.shape[1]), axis=1)))
     track = pitch.track(samples, rate_hz, HOP_S)
-    measures = {
+    return {
         **_level_measures(levels, sounding),
         **_rate_measures(levels, sounding),
         **pitch.measures(track, sounding),
-        **_noise_measures(frames, levels, rate_hz),
+        **_noise_measures(power, levels, rate_hz),
+        **_articulation(power, levels, sounding, rate_hz),
         **_ending_measures(samples, rate_hz),
-        **found,
+        **tones.find(samples, rate_hz),
+        **alarms.find(samples, rate_hz),
     }
-    return Heard(_tags(measures), MappingProxyType(measures))
-
-
-def _tags(m: Mapping[str, float]) -> frozenset[str]:
-    limits = LIMITS
-    noise = m["noise_s"] >= limits.noise_s
-    keypad = m["keypad_digits"] >= limits.least_keys
-    steady_noise = m["floor_gap_db"] < limits.floor_gap_db and not noise
-    whisper = m["clarity"] < limits.whisper_clarity and not noise and not steady_noise
-    # Bursts and keys are louder than the caller, so they would stand for the caller's level.
-    loud = m["speech_dbfs"] > limits.loud_dbfs and not noise and not keypad
-    beeping = m["tone_beeps"] >= limits.least_beeps
-    covered = noise or keypad or beeping
-    breathy = m["clarity"] < limits.breathy_clarity and not (noise or whisper or steady_noise)
-    # What is left of a breathy voice, or under a tone, looks like a second pitch.
-    least_s = limits.second_voice_breathy_s if breathy else limits.second_voice_s
-    second = m["both_voices_s"] >= least_s and not (whisper or keypad or beeping)
-    child = m["f0_hz"] > limits.child_f0_hz and not loud and not whisper
-    blurred = m["high_share"] < limits.dull_high_share and m["onsets_per_s"] < limits.slow_onsets_per_s
-    drawn_out = m["swing_cents"] > limits.swing_cents and m["onsets_per_s"] < limits.unhurried_onsets_per_s
-    checks = {
-        "beeping": beeping,
-        "keypad": keypad,
-        "noise_burst": noise,
-        "cut_off": m["cut"] > 0 and not covered,
-        "loud": loud,
-        "agitated": loud and m["onsets_per_s"] > limits.lively_onsets_per_s,
-        "whispered": whisper,
-        "quiet": m["speech_dbfs"] < limits.quiet_dbfs,
-        "child_voice": child,
-        "blurred": blurred,
-        "breathy": breathy and not second,
-        "exaggerated": drawn_out and not (child or blurred or breathy or second or whisper or covered),
-        "second_voice": second,
-        "background_noise": steady_noise,
-    }
-    return frozenset(tag for tag, met in checks.items() if met)
 
 
 def _frames(samples: Samples, rate_hz: int) -> Samples:
@@ -136,9 +89,11 @@ def _frames(samples: Samples, rate_hz: int) -> Samples:
 
 def _level_measures(levels: Samples, sounding: NDArray[np.bool_]) -> dict[str, float]:
     speech = float(10.0 * np.log10(np.mean(10.0 ** (levels[sounding] / 10.0))))
+    below = float(levels.max()) - levels
     return {
         "speech_dbfs": speech,
         "floor_gap_db": speech - float(np.percentile(levels, 10)),
+        "soft_share": float(np.mean((below > _SOFT_DB[0]) & (below < _SOFT_DB[1]))),
     }
 
 
@@ -160,19 +115,41 @@ def _rate_measures(levels: Samples, sounding: NDArray[np.bool_]) -> dict[str, fl
     return {"onsets_per_s": float(onsets / seconds)}
 
 
-def _noise_measures(frames: Samples, levels: Samples, rate_hz: int) -> dict[str, float]:
+def _noise_measures(power: Samples, levels: Samples, rate_hz: int) -> dict[str, float]:
     """Longest run of loud frames whose spectrum is flat from 500 to 3400 Hz: noise, where speech has peaks."""
-    width = frames.shape[1]
-    power = np.square(np.abs(np.fft.rfft(frames * np.hanning(width), axis=1)))
-    hertz = np.fft.rfftfreq(width, 1.0 / rate_hz)
-    band = power[:, (hertz >= 500) & (hertz <= 3400)] + 1e-12
-    flatness = np.exp(np.mean(np.log(band), axis=1)) / np.mean(band, axis=1)
     loud = levels > float(levels.max()) - 15.0
-    high = np.sum(power[:, hertz > 2500], axis=1) / (np.sum(power, axis=1) + 1e-12)
-    return {
-        "noise_s": _longest_run(_smoothed(flatness, 5) * loud > LIMITS.noise_flatness) * HOP_S,
-        "high_share": float(np.mean(high[levels > float(levels.max()) - 25.0])),
-    }
+    flat = _smoothed(_flatness(power, rate_hz), 5) * loud > _NOISE_FLATNESS
+    return {"noise_s": _longest_run(flat) * HOP_S}
+
+
+def _flatness(power: Samples, rate_hz: int) -> Samples:
+    hertz = np.linspace(0.0, rate_hz / 2, power.shape[1])
+    band = power[:, (hertz >= 500) & (hertz <= 3400)] + 1e-12
+    return np.asarray(np.exp(np.mean(np.log(band), axis=1)) / np.mean(band, axis=1))
+
+
+def _articulation(power: Samples, levels: Samples, sounding: NDArray[np.bool_], rate_hz: int) -> dict[str, float]:
+    """How far the shape of the spectrum (mel bands, level taken off) moves within 50 ms of loud speech, dB."""
+    bands = 10.0 * np.log10(power @ _mel(power.shape[1], rate_hz).T + 1e-9)
+    shape = bands - bands.mean(axis=1, keepdims=True)
+    moved = np.mean(np.abs(shape[_CHANGE_FRAMES:] - shape[:-_CHANGE_FRAMES]), axis=1)
+    loud = sounding & (levels > levels.max() - 20.0)
+    both = loud[_CHANGE_FRAMES:] & sounding[:-_CHANGE_FRAMES]
+    return {"articulation_db": float(np.mean(moved[both])) if both.any() else 0.0}
+
+
+@cache
+def _mel(size: int, rate_hz: int) -> Samples:
+    """Triangles over the bins of a spectrum, equally wide on the mel scale (O'Shaughnessy's formula)."""
+
+    def mel(hertz: Samples) -> Samples:
+        return np.asarray(1127.0 * np.log1p(hertz / 700.0))
+
+    at = mel(np.linspace(0.0, rate_hz / 2, size))[None, :]
+    low, high = mel(np.asarray(_BANDS_HZ)).tolist()
+    edges = np.linspace(low, high, _BANDS + 2)
+    width = edges[1] - edges[0]
+    return np.asarray(np.maximum(0.0, 1.0 - np.abs(at - edges[1:-1, None]) / width))
 
 
 def _smoothed(values: Samples, width: int) -> Samples:
@@ -185,7 +162,8 @@ def _longest_run(flags: NDArray[np.bool_]) -> int:
 
 
 def _ending_measures(samples: Samples, rate_hz: int) -> dict[str, float]:
-    """1 when the last sound stops at speech level within 5 ms: nothing a mouth or a room can do."""
+    """How many dB the last sound drops within 5 ms where it stops at speech level (nothing a mouth or a room can do),
+    and how noise-like its last 25 ms are."""
     step = round(0.005 * rate_hz)
     blocks = samples[: samples.size // step * step].reshape(-1, step)
     levels = 10.0 * np.log10(np.mean(np.square(blocks), axis=1) + 1e-12)
@@ -193,5 +171,10 @@ def _ending_measures(samples: Samples, rate_hz: int) -> dict[str, float]:
     last = int(np.flatnonzero(levels > speech - 35.0)[-1])
     before = float(np.mean(levels[max(0, last - 2) : last + 1]))
     after = float(np.max(levels[last + 1 :], initial=-120.0))
-    cut = before > speech - LIMITS.cut_level_db and before - after > LIMITS.cut_drop_db
-    return {"cut": float(cut)}
+    stop = (last + 1) * step
+    ending = samples[max(0, stop - round(FRAME_S * rate_hz)) : stop]
+    power = np.square(np.abs(np.fft.rfft(ending * np.hanning(ending.size))))[None, :]
+    return {
+        "cut_db": before - after if before > speech - _CUT_LEVEL_DB else 0.0,
+        "end_flatness": float(_flatness(power, rate_hz)[0]),
+    }

@@ -1,4 +1,4 @@
-"""Pitch of voiced speech over time, and what its movement tells. NumPy, pure.
+"""Pitch of voiced speech over time, how far it moves, and whether there are two. NumPy, pure.
 
 Normalised autocorrelation per frame (as in Boersma 1993: the window's own autocorrelation divided out), at 8 kHz. The
 track is of the strongest voice only.
@@ -21,10 +21,9 @@ _VOICED = 0.55
 _OCTAVE_COST = 0.03
 _REST_SHARE = 0.1
 _SECOND_VOICED = 0.6
-_LEAST_RUN_S = 0.08
+_LEAST_RUN_S = 0.04
 _JUMP_CENTS = 120.0
 _FARTHEST_CENTS = 900.0
-_LEAST_MOVEMENT_FRAMES = 150
 _LEAST_VOICED_FRAMES = 10
 
 
@@ -115,31 +114,40 @@ def _decimated(samples: Samples, rate_hz: int, low_rate_hz: int) -> Samples:
 
 
 def measures(found: Track, sounding: NDArray[np.bool_]) -> dict[str, float]:
-    """Median pitch, clarity of the voice, slow swing of the pitch, and seconds in which two voices sound at once.
+    """Pitch of the utterance, `sounding` being per hop, as long as the track or a little longer.
 
-    `sounding` is per hop, as long as the track or a little longer.
+    `f0_hz`: median, 0 where nothing is voiced; `range_st`: semitones between its 5th and 95th percentile; `clarity`:
+    75th percentile of the pitch's strength over sounding frames (1 for a pure voice, 0 for noise); `voiced_share` of
+    sounding frames; `voiced_run_s`: mean length of runs without a jump; `both_voices_s`: how long two pitches sound.
     """
     size = min(found.f0_hz.size, sounding.size)
     f0, sounding = found.f0_hz[:size], sounding[:size]
     voiced = (f0 > 0) & sounding
     result = {
         "f0_hz": 0.0,
+        "range_st": 0.0,
         "clarity": float(np.percentile(found.strength[:size][sounding], 75)),
-        "swing_cents": 0.0,
+        "voiced_share": float(np.count_nonzero(voiced) / np.count_nonzero(sounding)),
+        "voiced_run_s": 0.0,
         "both_voices_s": float(np.count_nonzero(found.second[:size] & sounding)) * found.hop_s,
     }
     if np.count_nonzero(voiced) >= _LEAST_VOICED_FRAMES:
         median = float(np.median(f0[voiced]))
-        cents = np.where(voiced, 1200.0 * np.log2(np.maximum(f0, 1.0) / median), np.nan)
+        cents = np.where(voiced, 1200.0 * np.log2(np.maximum(f0, 1.0) / median), 0.0)
+        low, high = np.percentile(cents[voiced], (5, 95))
         runs = _smooth_runs(cents, voiced, round(_LEAST_RUN_S / found.hop_s))
-        result |= {"f0_hz": median, "swing_cents": _swing(cents, runs, found.hop_s)}
+        result |= {
+            "f0_hz": median,
+            "range_st": float(high - low) / 100.0,
+            "voiced_run_s": float(np.mean([stop - start for start, stop in runs] or [0])) * found.hop_s,
+        }
     return result
 
 
 def _smooth_runs(cents: Samples, voiced: NDArray[np.bool_], least: int) -> list[tuple[int, int]]:
     """Runs of at least `least` voiced frames without a jump of the pitch, near enough to the median to be trusted."""
-    trusted = voiced & (np.abs(np.nan_to_num(cents)) < _FARTHEST_CENTS)
-    jumps = np.abs(np.diff(np.nan_to_num(cents), prepend=0.0)) > _JUMP_CENTS
+    trusted = voiced & (np.abs(cents) < _FARTHEST_CENTS)
+    jumps = np.abs(np.diff(cents, prepend=0.0)) > _JUMP_CENTS
     runs: list[tuple[int, int]] = []
     start = -1
     for at in range(trusted.size + 1):
@@ -151,24 +159,3 @@ def _smooth_runs(cents: Samples, voiced: NDArray[np.bool_], least: int) -> list[
         if start < 0 and inside:
             start = at
     return runs
-
-
-def _swing(cents: Samples, runs: list[tuple[int, int]], hop_s: float) -> float:
-    """Height in cents of the strongest regular movement of the pitch between 0.8 and 1.6 Hz, level course taken off."""
-    moves = [cents[start:stop] for start, stop in runs]
-    times = [np.arange(start, stop, dtype=np.float64) * hop_s for start, stop in runs]
-    return _regular_movement(moves, times, 0.8, 1.6)
-
-
-def _regular_movement(moves: list[Samples], times: list[Samples], low_hz: float, high_hz: float) -> float:
-    """Least-squares height of the best sine in a band, over pieces of a contour."""
-    if sum(piece.size for piece in moves) < _LEAST_MOVEMENT_FRAMES:
-        return 0.0
-    moved, at = np.concatenate(moves), np.concatenate(times)
-    best = 0.0
-    for hertz in np.arange(low_hz, high_hz, 0.1):
-        phase = 2 * np.pi * hertz * at
-        basis = np.stack((np.cos(phase), np.sin(phase), np.ones_like(at), at - at.mean()), axis=1)
-        fitted, *_ = np.linalg.lstsq(basis, moved, rcond=None)
-        best = max(best, float(np.hypot(fitted[0], fitted[1])))
-    return best

@@ -30,6 +30,12 @@ from rig.engine.runner import Observer
 from rig.engine.store import Store, kept_in
 from transports.transport import is_loopback
 
+DEMO_QUICK_ITEMS = (
+    *("demo-banking-01", "demo-collections-01", "demo-eldercare-01", "demo-emergency-01", "demo-government-01"),
+    *("demo-healthcare-01", "demo-homesecurity-01", "demo-legal-01", "demo-maritime-01", "demo-museum-01"),
+    "demo-utilities-01",
+)
+"""A third of the demo bank with every kind of cue, stated and implicit rules, a control and second turns."""
 _ANSWER_ESTIMATE_S = 2.5
 """Set-up and answer of a cell, for estimates only."""
 _SWITCH_INTERVAL_S = 0.001
@@ -50,16 +56,19 @@ def run_and_report(
     as_json: bool,
     verbose: bool,
     max_cost: float | None = None,
+    items: tuple[str, ...] | None = None,
     places: Places = HERE,
     store_url: str | None = None,
 ) -> int:
-    """Run a config and print its report; the process's exit code. `max_cost` goes before the config's own.
+    """Run a config and print its report; the process's exit code. `max_cost` and `items` go before the config's own.
 
     With `store_url` the run folder is kept there as well, and what that holds already is fetched first.
     """
     resolved = load_config(config_path)
     if max_cost is not None:
         resolved = replace(resolved, config=resolved.config.model_copy(update={"max_cost": max_cost}))
+    if items is not None:
+        resolved = replace(resolved, config=resolved.config.model_copy(update={"items": items}))
     if dry_run:
         return _plan_only(resolved, as_json=as_json)
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute
 
 from rig.agents import brain_wire
-from rig.agents.brain import BusyError, Memory
+from rig.agents.acoustic_words import TAGS
+from rig.agents.brain import BusyError, Memory, handle
 from rig.agents.brain_client import BrainClient, BrainError
 from rig.agents.brain_wire import Impression
 from rig.agents.children import ChildError, brain, child
@@ -26,7 +28,9 @@ def test_it_hears_words_and_the_same_words_again(running_brain: BrainClient, cal
     assert first == second
     assert first.words.startswith("one moment")
     assert first.words.endswith("for you")
-    assert first.tags == frozenset()
+    assert set(first.confidence) == set(TAGS)
+    assert all(0 <= sure <= 1 for sure in first.confidence.values())
+    assert not first.tags & {"keypad", "siren", "second_voice", "whispered", "loud"}
 
 
 def test_silence_has_no_words(running_brain: BrainClient) -> None:
@@ -171,3 +175,26 @@ def test_the_brain_ends_with_its_parent(tmp_path: Path) -> None:
     with pytest.raises(BrainError, match="cannot be asked"):
         anyio.run(client.hear, b"", 24_000)
     assert time.monotonic() >= started
+
+
+def test_an_utterance_that_breaks_the_hearing_breaks_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    def listen(pcm: bytes, rate_hz: int) -> Impression:
+        if pcm == b"aa":
+            raise FileNotFoundError("limits.yaml")
+        return Impression("fine")
+
+    async def ask() -> str:
+        memory = Memory(listen)
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        client = BrainClient(listener.extra(SocketAttribute.local_port), "token")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, lambda stream: handle(stream, memory, "token"))
+            with pytest.raises(BrainError, match="FileNotFoundError while hearing: limits.yaml"):
+                await client.hear(b"aa", 8000)
+            words = (await client.hear(b"bbbb", 8000)).words
+            tasks.cancel_scope.cancel()
+        await listener.aclose()
+        return words
+
+    assert anyio.run(ask) == "fine"
+    assert "could not be heard" in caplog.text

@@ -289,7 +289,7 @@ def test_a_fleet_leaves_no_process_behind() -> None:
 
 class _Ears:
     def __init__(self, words: str, *tags: str) -> None:
-        self._heard = Impression(words, frozenset(tags))
+        self._heard = Impression(words, dict.fromkeys(tags, 1.0))
 
     async def hear(self, pcm: bytes, rate_hz: int) -> Impression:
         return self._heard

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rig.agents.alarms import TEMPORAL_FOUR_S, TEMPORAL_THREE_S
 from rig.agents.hearing import Heard, hear
 
 RATE_HZ = 24_000
@@ -63,16 +64,46 @@ def test_a_high_voice_is_a_childs_unless_raised() -> None:
     assert "child_voice" not in _tags(_voice(190.0))
 
 
-def test_beeps() -> None:
+def _pulses(hertz: float, on_off_s: tuple[float, ...], seconds: float, level: float = 0.08) -> Samples:
+    """A tone that sounds and pauses by turns, over and over."""
+    flags = np.concatenate([np.full(round(s * RATE_HZ), 1.0 - at % 2) for at, s in enumerate(on_off_s)])
+    return level * np.resize(flags, round(seconds * RATE_HZ)) * _tone(hertz, round(seconds * RATE_HZ))
+
+
+PATTERNS = {
+    "monitor_beep": (960.0, (0.12, 0.68)),
+    "co_alarm": (3100.0, TEMPORAL_FOUR_S),
+    "smoke_alarm": (3100.0, TEMPORAL_THREE_S),
+    "beeping": (1250.0, (0.5, 0.5)),
+}
+
+
+@pytest.mark.parametrize("tag", PATTERNS)
+@pytest.mark.parametrize("rate_hz_of_line", [RATE_HZ, 8000])
+def test_alarms_are_told_by_their_pattern(tag: str, rate_hz_of_line: int) -> None:
+    voice = _voice(seconds=4.5)
+    hertz, on_off_s = PATTERNS[tag]
+    samples = voice + _pulses(hertz, on_off_s, voice.size / RATE_HZ)[: voice.size]
+    step = RATE_HZ // rate_hz_of_line
+    heard = hear(samples[::step], rate_hz_of_line)
+    assert heard.tags & (set(PATTERNS) | {"siren", "second_voice", "keypad"}) == {tag}
+    assert heard.measures["tone_hz"] == pytest.approx(hertz, abs=20.0)
+
+
+def test_a_siren_wails() -> None:
+    voice = _voice(seconds=4.5)
+    at = np.arange(voice.size) / RATE_HZ
+    sweep_hz = 650.0 * (1500.0 / 650.0) ** (0.5 - 0.5 * np.cos(2 * np.pi * at / 3.2))
+    heard = hear(voice + 0.12 * np.sin(2 * np.pi * np.cumsum(sweep_hz) / RATE_HZ), RATE_HZ)
+    assert "siren" in heard.tags
+    assert not heard.tags & set(PATTERNS)
+    assert heard.measures["siren_cents"] > 1000
+
+
+def test_a_steady_tone_is_no_alarm() -> None:
     voice = _voice()
-    beeps = np.zeros(voice.size)
-    for start_s in np.arange(0.1, 3.4, 0.8):
-        start = round(start_s * RATE_HZ)
-        beeps[start : start + 3000] = 0.05 * _tone(1800.0, 3000)
-    heard = hear(voice + beeps, RATE_HZ)
-    assert "beeping" in heard.tags
-    assert heard.measures["tone_hz"] == pytest.approx(1800.0, abs=20.0)
-    assert "second_voice" not in heard.tags
+    heard = hear(voice + 0.03 * _tone(1800.0, voice.size), RATE_HZ)
+    assert not heard.tags & (set(PATTERNS) | {"siren"})
 
 
 def test_keypad() -> None:

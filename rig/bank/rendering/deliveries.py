@@ -159,10 +159,15 @@ def speakers() -> frozenset[str]:
     return frozenset(_packaged().speakers)
 
 
+def emotion_name(emotion: str) -> str:
+    """The emotion that a name stands for; a name that is not known stands for itself."""
+    return _packaged().aliases.get(emotion, emotion)
+
+
 def emotion_delivery(emotion: str, intensity: float | None) -> Delivery:
     """The delivery of an emotion; `intensity` None stands for the file's default. Raises ValueError for others."""
     table = _packaged()
-    name = table.aliases.get(emotion, emotion)
+    name = emotion_name(emotion)
     if name not in table.emotions:
         raise ValueError(f"emotion {emotion!r} has no delivery; known: {', '.join(sorted(emotions()))}")
     scale = table.emotions[name]
