@@ -106,7 +106,7 @@ async def handle(stream: SocketStream, memory: Memory, token: str) -> None:
         except (ValueError, RuntimeError) as error:
             await _send(stream, {"error": str(error)})
             return
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it was
             # One utterance that cannot be heard must not take the brain from all the others.
             _LOG.exception("an utterance could not be heard")
             await _send(stream, {"error": f"{type(error).__name__} while hearing: {error}"})

@@ -189,7 +189,7 @@ def test_an_utterance_that_breaks_the_hearing_breaks_nothing_else(caplog: pytest
         client = BrainClient(listener.extra(SocketAttribute.local_port), "token")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, lambda stream: handle(stream, memory, "token"))
-            with pytest.raises(BrainError, match="FileNotFoundError while hearing: limits.yaml"):
+            with pytest.raises(BrainError, match=r"FileNotFoundError while hearing: limits\.yaml"):
                 await client.hear(b"aa", 8000)
             words = (await client.hear(b"bbbb", 8000)).words
             tasks.cancel_scope.cancel()
