@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rig.report.floor_tables import floors_json
@@ -33,6 +34,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "without_null_test": list(report.without_null_test),
         "confirmatory": ["null_gain", "level_contrast"],
         "not_run": list(report.not_run),
+        "calibrations": list(report.calibrations),
         "warnings": list(report.warnings),
         "void_limit_ms": list(report.void_limit_ms),
         "audible_version": report.audible_version,
@@ -101,6 +103,8 @@ def _target(target: TargetReport) -> dict[str, Any]:
         "robustness": robustness_json(target.robustness, tested_json),
         "repeats": repeats_json(target.repeats, _estimate),
         "transcripts": _transcripts(target.transcripts),
+        "provenance": dict(target.provenance),
+        "gaps": None if target.gaps is None else asdict(target.gaps),
     }
 
 

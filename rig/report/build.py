@@ -20,12 +20,13 @@ from rig.report.harm import harm_report
 from rig.report.hearing import DEFAULT_LEADING, groups_of, hearing_report
 from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested
 from rig.report.null_tests import null_test_company
+from rig.report.provenance import calibration, provenance
 from rig.report.repeats import repeats
 from rig.report.robustness import robustness
 from rig.report.runs import LoadedRun, ReportError, TargetRun
 from rig.report.scored import Scored, scored, scored_runs
 from rig.report.second_turns import second_turns
-from rig.report.timing import ORIGINS, latency_summaries, pacing_summary, part_summaries
+from rig.report.timing import ORIGINS, gaps, latency_summaries, pacing_summary, part_summaries
 from rig.report.transcripts import transcripts
 from rig.scoring.cells import WORDS_ONLY, ScoredCell
 from rig.scoring.harm import harm_cells
@@ -109,6 +110,7 @@ def _report_of(runs: Scored, nulls: Sequence[str], leading: int) -> Report:
         disagreements=disagreements(reports, cells, null, bank),
         families=(*families, *harm.families),
         agreements=agreements(targets, cells),
+        calibrations=tuple(calibration(run) for run in {target.run.path: target.run for target in targets}.values()),
         not_run=tuple(line for target in targets for line in _not_run(target))
         + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors") or ()),
         warnings=(
@@ -233,6 +235,8 @@ def _target_report(
         both_right_items=measures.both_right_items(bank, runnable),
         repeats=repeats(target.captures, cells),
         transcripts=transcripts(target.captures, bank),
+        provenance=provenance(target),
+        gaps=gaps(target.captures),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from captures.playback import AUDIBLE_DBFS, AUDIBLE_STEPS, STEP_S
-from rig.report.layout import ABSENT, Table, seconds, table
+from rig.report.layout import ABSENT, Table, number, seconds, table
 from rig.report.model import LatencySummary, Report, TargetReport
 
 
@@ -12,7 +12,29 @@ def latency_tables(report: Report) -> list[Table]:
     tables = [_latency(report)]
     if any(found for target in report.targets for found in target.latency_parts.values()):
         tables.append(_parts(report))
+    if any(target.gaps for target in report.targets):
+        tables.append(_gaps(report))
     return tables
+
+
+def _gaps(report: Report) -> Table:
+    return table(
+        "Replies that ran dry",
+        ("target", "replies", "with gaps", "gaps, s", "longest share"),
+        [
+            (
+                target.name,
+                str(target.gaps.replies),
+                str(target.gaps.with_gaps),
+                number(target.gaps.seconds),
+                f"{100 * target.gaps.longest_share:.0f} %",
+            )
+            for target in report.targets
+            if target.gaps is not None
+        ],
+        "Received audio laid out as it would be heard: a gap is where all that had come was heard before more came. "
+        "Longest share: of one reply's time. Exploratory.",
+    )
 
 
 def _latency(report: Report) -> Table:

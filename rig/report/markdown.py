@@ -19,6 +19,10 @@ def render_markdown(report: Report) -> str:
         lines += ["", *table_lines(table)]
     for heading, entries in notes(report):
         lines += ["", f"## {markdown_escaped(heading)}", "", *(f"- {markdown_escaped(entry)}" for entry in entries)]
+    lines += ["", "## Provenance"]
+    for target in report.targets:
+        lines += ["", f"### {markdown_escaped(target.name)}", ""]
+        lines += [f"- {what}: {markdown_escaped(told)}" for what, told in target.provenance]
     return "\n".join(lines) + "\n"
 
 

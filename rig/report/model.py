@@ -80,6 +80,18 @@ class PacingSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Gaps:
+    """How often the playback of replies would have run dry, over audio cells."""
+
+    replies: int
+    with_gaps: int
+    seconds: float
+    """Of all gaps together."""
+    longest_share: float
+    """Largest share of a reply's time, from its first to its last sample, that was such silence."""
+
+
+@dataclass(frozen=True, slots=True)
 class SecondTurns:
     """Second turns of one target: recorded beside the first turns and in no other measure."""
 
@@ -150,6 +162,10 @@ class TargetReport:
     """As `null_tests`."""
     transcripts: Transcripts | None = None
     """What was heard of the caller's words; None where no transcript was given."""
+    provenance: tuple[tuple[str, str], ...] = ()
+    """Model, route, versions, settings …: what and its value."""
+    gaps: Gaps | None = None
+    """None where no reply was heard, or none was watched for gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +204,8 @@ class Report:
     families: tuple[Family, ...]
     agreements: tuple[Agreement, ...]
     not_run: tuple[str, ...]
+    calibrations: tuple[str, ...]
+    """How far the rig's own marks were off, a line per run."""
     """What was not run and why, and what failed; one line each."""
     warnings: tuple[str, ...]
     void_limit_ms: tuple[float, ...]

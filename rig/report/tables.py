@@ -66,6 +66,7 @@ def notes(report: Report) -> list[tuple[str, list[str]]]:
         ("No null test", list(report.without_null_test)),
         ("Cells on which targets differ", differing),
         ("Not run, or failed", list(report.not_run)),
+        ("How far off our own marks were", list(report.calibrations)),
         ("Warnings", list(report.warnings)),
     ]
     return [(heading, [plain(line) for line in lines]) for heading, lines in lists if lines]

@@ -10,7 +10,7 @@ import numpy as np
 
 from captures.capture import Capture, Condition
 from captures.latency import FILE_SPANS, PARTS, SPANS, Latency, latencies, parts
-from rig.report.model import LatencySummary, PacingSummary
+from rig.report.model import Gaps, LatencySummary, PacingSummary
 from rig.stats.bootstrap import Sample
 from rig.stats.median import median_interval
 
@@ -65,6 +65,24 @@ def pacing_summary(captures: Iterable[Capture]) -> PacingSummary | None:
         p99_ms=max(pacing.lateness_p99_ns for pacing in paced) / 1e6,
         max_ms=max(pacing.lateness_max_ns for pacing in paced) / 1e6,
         captures=len(paced),
+    )
+
+
+def gaps(captures: Iterable[Capture]) -> Gaps | None:
+    """How often replies would have run dry while being heard; None where none was heard, or watched for it."""
+    heard = [
+        capture.reply_audio
+        for capture in captures
+        if capture.condition is Condition.AUDIO and capture.reply_audio is not None and capture.reply_audio.received_s
+    ]
+    watched = [(audio.gaps, audio.gaps_s, audio.received_s) for audio in heard if audio.gaps is not None]
+    if not watched:
+        return None
+    return Gaps(
+        replies=len(watched),
+        with_gaps=sum(count > 0 for count, _, _ in watched),
+        seconds=sum(seconds or 0.0 for _, seconds, _ in watched),
+        longest_share=max((seconds or 0.0) / ((seconds or 0.0) + received) for _, seconds, received in watched),
     )
 
 

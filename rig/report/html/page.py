@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from captures.capture import Condition
 from captures.durable import write_file
-from rig.report.html.evidence import Evidence, Sound, evidence_in, fit
+from rig.report.html.evidence import Evidence, Sound, evidence_in
 from rig.report.layout import plain
 from rig.report.model import Report
-from rig.report.runs import ReportError, TargetRun
+from rig.report.runs import ReportError
 from rig.report.scored import Scored
 from rig.report.tables import notes, tables
 
@@ -22,7 +20,6 @@ MOST_AUDIO_BYTES = 200_000_000
 """Of audio embedded in one page, before encoding; what is left out is said."""
 _HERE = Path(__file__).parent
 _NEEDED = ("jinja2", "matplotlib")
-_DEFAULT = "vendor default"
 
 
 def write_html(path: Path, report: Report, runs: Scored, *, audio: bool) -> None:
@@ -62,7 +59,8 @@ def page(report: Report, evidence: Evidence, *, audio: bool) -> str:
         plots=[(title, Markup(svg), caption) for title, svg, caption in plots(report, evidence)],
         tables=tables(report),
         notes=notes(report),
-        provenance=provenance(report, evidence.targets),
+        provenance=[(target.name, target.provenance) for target in report.targets],
+        calibrations=report.calibrations,
         failures=failure_map(report, evidence),
         items=evidence.items,
         sound=sounds.source,
@@ -105,53 +103,6 @@ class _Sounds:
         if self.unreadable:
             told.append(f"{len(self.unreadable)} audio files could not be read.")
         return " ".join(told)
-
-
-def provenance(report: Report, targets: Sequence[TargetRun]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Target → what was measured, where, when and with which versions; what is not recorded is said to be so."""
-    return [(target.name, [(what, fit(told)) for what, told in _provenance(target)]) for target in targets]
-
-
-def _provenance(target: TargetRun) -> list[tuple[str, str]]:
-    run, settings = target.run, target.settings
-    bank = run.section("bank")
-    own = settings.get("settings")
-    given: Mapping[str, Any] = own if isinstance(own, Mapping) else _configured(target)
-    hosts = sorted({capture.host for capture in target.captures if capture.host})
-    versions = run.section("versions")
-    echoed = sorted({str(model) for capture in target.captures if (model := capture.echoed.get("model"))})
-    wires = sorted({f"{one.adapter} wire {one.wire_version}, parser {one.parser_version}" for one in target.captures})
-    return [
-        ("model", str(settings.get("model") or "not stated")),
-        ("model as echoed", ", ".join(echoed) or "not echoed"),
-        ("role", target.role),
-        ("adapter", ", ".join(wires) or str(settings.get("adapter") or "not stated")),
-        ("embedded agent", str(settings.get("embedded_agent") or "none")),
-        (
-            "hosts that served",
-            ", ".join(hosts[:5]) + (f" and {len(hosts) - 5} more" if len(hosts) > 5 else "") or "not recorded",
-        ),
-        ("temperature", str(given.get("temperature", _DEFAULT if target.captures else "not stated"))),
-        ("settings", ", ".join(f"{key} = {value}" for key, value in given.items()) or "all the vendor's defaults"),
-        ("turn control", str(settings.get("turn_control") or "not stated")),
-        ("run", f"{run.path.name}, started {run.run_json.get('created', 'at an unknown time')}"),
-        (
-            "bank",
-            f"{bank.get('name', 'not named')}, {str(bank.get('digest', 'no digest'))[:16]}",
-        ),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items()) or "not recorded"),
-        ("machine", ", ".join(f"{key} {value}" for key, value in run.section("host").items()) or "not recorded"),
-    ]
-
-
-def _configured(target: TargetRun) -> Mapping[str, Any]:
-    """The adapter's settings as the config gave them."""
-    entries = target.run.section("config").get("targets")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, Mapping) and entry.get("name") == target.original:
-            own = entry.get("settings")
-            return own if isinstance(own, Mapping) else {}
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
