@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import orjson
 
 from adapters.foreign_json import JsonObject, brief, decode, list_of, object_of, text_of, too_deep
+from adapters.misbehaviour import AnswerFault
 from adapters.openai_family.ga import PCM_FORMAT
 from adapters.openai_family.ga_rules import GaRules
 from adapters.openai_family.profile import ServerProfile
@@ -21,10 +23,17 @@ from captures.frames import InFrame, OutFrame
 _OPENAI: Final = ServerProfile(GaRules())
 CREATORS: Final[Mapping[str, ServerProfile]] = {"openai": _OPENAI, "xai": XAI, "spacexai": XAI}
 """Whose models the route reaches. Google's go by another protocol."""
+_PART: Final = "-part"
+"""End of the name of an event that came of another's fanning out."""
 
 
 class GatewayServer:
     """`ServerDialect` of the gateway, for one connection."""
+
+    @property
+    def answer_faults(self) -> Mapping[str, AnswerFault]:
+        """Those of the vendor's own events, inside the envelope."""
+        return {name: partial(_inside, fault) for name, fault in self._inner.answer_faults.items()}
 
     def __init__(self) -> None:
         self._creator = "openai"
@@ -79,7 +88,13 @@ def _wrapped(frames: Iterable[OutFrame]) -> Iterator[OutFrame]:
         kind = raw["type"].replace(".", "-").replace("_", "-")
         yield encode({"type": kind, "raw": raw})
         if raw["type"] in ("response.output_item.done", "response.output_audio_transcript.delta"):
-            yield encode({"type": f"{kind}-part", "raw": raw})
+            yield encode({"type": f"{kind}{_PART}", "raw": raw})
+
+
+def _inside(fault: AnswerFault, frames: Iterable[OutFrame]) -> Iterator[OutFrame]:
+    """A fault of the vendor's events, seen through the gateway; what fans out does so after it."""
+    events = (orjson.loads(frame.payload) for frame in frames)
+    return _wrapped(fault(encode(event["raw"]) for event in events if not event["type"].endswith(_PART)))
 
 
 def _own_error(code: str, message: str) -> ServerStep:
