@@ -1,9 +1,10 @@
 """How well the embedded agents' tags hit a bank's cues: a confusion table, with limits fitted on half of the items.
 
-    python -m rig.agents.evaluation [BANK] [--fit] [--json]
+    python -m rig.agents.evaluation [BANK] [--fit] [--run RUN_FOLDER] [--json]
 
 An item belongs to the fitted half or to the other by a hash of its id; what counts is the other half, which the fit
-never saw. `--fit` writes the limits and the split into `hearing_limits.yaml`. What a variant's cue is comes from the
+never saw. `--fit` writes the limits and the split into `hearing_limits.yaml`. `--run` splits what a run's targets were
+credited with by whether a cue has a tag of its own, and by half. What a variant's cue is comes from the
 item file; what is heard comes from the clip alone.
 """
 
@@ -17,16 +18,20 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import soundfile
 import yaml
 
+from captures.capture import Condition
+from captures.run_folder import RunFolder, RunFolderError
 from rig.agents.hearing import measure
 from rig.agents.tagging import AUDIBLE, BY_HAND, RULES, Limit, Limits, confidences, fitted_limits, limits_path
 from rig.bank.loader import BankError, load_bank
 from rig.bank.models import Bank, Item, Variant
 from rig.bank.rendering.deliveries import emotion_name
+from rig.scoring.cells import BankMismatchError, ScoredCell, score_captures
 
 EXPECTED: dict[str, frozenset[str]] = {
     "keypad": frozenset({"keypad"}),
@@ -71,11 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rig.agents.evaluation", description=__doc__.split("\n\n")[0])
     parser.add_argument("bank", nargs="?", default="demo", help="a bank folder, or the name of a packaged bank")
     parser.add_argument("--fit", action="store_true", help=f"fit on half of the items and write {limits_path().name}")
+    parser.add_argument("--run", type=Path, help="a run of the same bank, to see what its targets make of the cues")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     chosen = parser.parse_args(arguments)
     try:
         bank = load_bank(chosen.bank)
-    except BankError as error:
+        credits = _credits(chosen.run, bank) if chosen.run else []
+    except (BankError, RunFolderError, BankMismatchError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     clips = measured(bank)
@@ -96,6 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(hit_table(half))
     print("\nother half, cue by tag (clips)\n")
     print(confusion_table(rest))
+    if credits:
+        print("\ncredit on cue-bearing audio\n")
+        print(credit_table(credits, clips, seed))
     return 0
 
 
@@ -261,6 +271,36 @@ def confusion_table(clips: Sequence[Clip]) -> str:
             [f"none {none}"] if none else []
         )
         lines.append(f"| {cue} | {len(own)} | {', '.join(told)} |")
+    return "\n".join(lines)
+
+
+def _credits(run: Path, bank: Bank) -> list[ScoredCell]:
+    """Cells of a run in which a cue was there to be heard, controls left out."""
+    cells = score_captures(RunFolder.open(run).read_captures(), bank, {})
+    return [
+        cell
+        for cell in cells
+        if cell.condition is Condition.AUDIO and cell.headline and not cell.neutral and cell.credit is not None
+    ]
+
+
+def credit_table(cells: Sequence[ScoredCell], clips: Sequence[Clip], seed: int) -> str:
+    """Mean credit by whether the clip has a tag of its own, by half and by cue; as Markdown."""
+    cues = {(clip.item_id, clip.variant_id): clip.cue for clip in clips}
+    tagged = frozenset[str]().union(*EXPECTED.values())
+    targets = sorted({cell.target for cell in cells})
+    groups: dict[str, list[ScoredCell]] = {}
+    for cell in cells:
+        cue = cues[cell.item_id, cell.variant_id]
+        half = "fitted" if in_fitted_half(cell.item_id, seed) else "other"
+        has = "with" if cue in tagged else "without"
+        for group in (f"cues {has} a tag", f"cues {has} a tag, {half} half", f"{has} a tag: {cue}"):
+            groups.setdefault(group, []).append(cell)
+    lines = [f"| cues | clips | {' | '.join(targets)} |", "|---|---|" + "---|" * len(targets)]
+    for group in sorted(groups):
+        earned = [[cell.credit or 0.0 for cell in groups[group] if cell.target == target] for target in targets]
+        means = " | ".join(f"{np.mean(one):.2f}" if one else "–" for one in earned)
+        lines.append(f"| {group} | {max(map(len, earned))} | {means} |")
     return "\n".join(lines)
 
 

@@ -1,4 +1,7 @@
-"""The demo as a user runs it: wall time, peak memory of its process tree, void latencies. Prints, judges nothing."""
+"""The demo as a user runs it: wall time, peak memory of its process tree, void latencies. Prints, judges nothing.
+
+python tests/benchmarks/demo.py [--quick]
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def main() -> None:
     """Run the demo once and print figures."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
-        command = [sys.executable, "-m", "rig", "demo", "--json", "--out", str(Path(folder) / "run")]
+        command = [sys.executable, "-m", "rig", "demo", "--json", "--out", str(Path(folder) / "run"), *sys.argv[1:]]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo:
             root = psutil.Process(demo.pid)
             peak = peak_shared = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rig.agents.alarms import TEMPORAL_FOUR_S, TEMPORAL_THREE_S
@@ -147,3 +149,23 @@ def test_whisper() -> None:
 
 def test_hearing_is_repeatable() -> None:
     assert hear(_voice(), RATE_HZ) == hear(_voice(), RATE_HZ)
+
+
+@given(
+    rate_hz=st.sampled_from([8000, 11_025, 16_000, 24_000, 48_000]),
+    seconds=st.floats(0.0, 3.0),
+    kind=st.sampled_from(["noise", "click", "tone", "square"]),
+    level=st.floats(1e-5, 1.0),
+)
+@settings(max_examples=30, deadline=None)
+def test_any_sound_at_any_rate_is_heard_without_fail(rate_hz: int, seconds: float, kind: str, level: float) -> None:
+    at = np.arange(round(seconds * rate_hz)) / rate_hz
+    sound = {
+        "noise": np.random.default_rng(3).uniform(-1, 1, at.size),
+        "click": (np.arange(at.size) % (rate_hz // 4) == 0).astype(np.float64),
+        "tone": np.sin(2 * np.pi * 997.0 * at),
+        "square": np.sign(np.sin(2 * np.pi * 3.0 * at)),
+    }[kind]
+    heard = hear(level * sound, rate_hz)
+    assert all(np.isfinite(value) for value in heard.measures.values())
+    assert all(0.0 <= sure <= 1.0 for sure in heard.confidence.values())
