@@ -13,6 +13,8 @@ from adapters.foreign_json import JsonObject, brief, decode, int_of, list_of, ma
 from captures.events import Failed, FailureKind, Refused
 from transports.transport import TransportError
 
+SDK_MISSING_CODE: Final = "sdk_missing"
+SDK_MISSING: Final = "Google's SDK is not installed: pip install 'voice-agent-rig[google]'"
 _KEY: Final = re.compile(r"api.?key|unauthenticated|permission.?denied|credential", re.IGNORECASE)
 _QUOTA: Final = re.compile(r"billing|prepa(?:y|id)|spend(?:ing)? (?:cap|limit)|insufficient_quota", re.IGNORECASE)
 _DELAY: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")
@@ -21,6 +23,8 @@ _DELAY: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")
 def fault_of_request(error: TransportError, label: str, secrets: Iterable[str]) -> Refused | Failed:
     """What a request that brought no body of status 200 means."""
     if error.status is None:
+        if error.code == SDK_MISSING_CODE:
+            return Refused(error.code, str(error))
         if error.code == "bad_address":
             return Refused(error.code, brief(str(error)), "base_url")
         kind = FailureKind.PROTOCOL if error.code in ("message_too_big", "sdk_refused") else FailureKind.TRANSIENT

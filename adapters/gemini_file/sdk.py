@@ -7,12 +7,14 @@ includes it.
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from adapters.chat_audio.sdk import SdkTransport, http_client, not_served, retry_after_s, tls
 from adapters.foreign_json import JsonObject, masked
+from adapters.gemini_file.faults import SDK_MISSING, SDK_MISSING_CODE
 from adapters.gemini_file.settings import KEY_HEADER, GeminiEndpoint
 from adapters.target_settings import secret_values
 from transports.transport import Endpoint, TransportError
@@ -29,7 +31,9 @@ class GeminiTransport(SdkTransport):
     """Requests to one model for one attempt. Meets `transports.transport.Transport`."""
 
     def make_client(self, endpoint: Endpoint) -> Client:
-        """The SDK's client; called in a thread."""
+        """The SDK's client; called in a thread. Raises TransportError without the extra `google`."""
+        if not _installed():
+            raise TransportError(SDK_MISSING, code=SDK_MISSING_CODE)
         self._http = http_client(endpoint)
         return _make_client(endpoint, self._http)
 
@@ -69,9 +73,18 @@ class GeminiTransport(SdkTransport):
 
 def preload() -> None:
     """Do now what the first request would spend its time on: import the SDK, build its types."""
+    if not _installed():
+        return  # said by the first session
     endpoint = GeminiEndpoint("http://127.0.0.1", model="m", api_version="v1beta")
     _make_client(endpoint, http_client(endpoint))
     _config({"contents": []})
+
+
+def _installed() -> bool:
+    try:
+        return importlib.util.find_spec("google.genai") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _make_client(endpoint: Endpoint, http: httpx2.AsyncClient) -> Client:

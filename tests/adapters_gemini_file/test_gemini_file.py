@@ -269,3 +269,18 @@ def test_usage_is_kept_as_the_vendor_counts_it() -> None:
     (frame,) = server.answer(Reply(text="Hi"))
     (usage,) = [event for event in read(half, frame) if isinstance(event, Usage)]
     assert usage.counts["promptTokensDetails"][1] == {"modality": "AUDIO", "tokenCount": 4}
+
+
+def test_without_the_sdk_the_target_is_refused_with_the_way_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.gemini_file.sdk._installed", lambda: False)
+    DIALECT.preload()
+    half = client("http://127.0.0.1:1")
+
+    async def main() -> TransportError:
+        with pytest.raises(TransportError) as raised:
+            await DIALECT.transport(MonotonicClock()).connect(half.endpoint(), lambda _: None, lambda _: None)
+        return raised.value
+
+    found = half.connect_failed(anyio.run(main))
+    assert isinstance(found, Refused)
+    assert "voice-agent-rig[google]" in found.message

@@ -292,7 +292,7 @@ LEAKY = (
 
 @pytest.mark.usefixtures("bank")
 @pytest.mark.parametrize(
-    "dialect", ["openai_realtime", "rig_socket", "chat_audio", "gemini_live", "xai_realtime", "cascade"]
+    "dialect", ["openai_realtime", "rig_socket", "chat_audio", "gemini_live", "xai_realtime", "cascade", "gemini_file"]
 )
 def test_b26_no_key_in_any_artefact(
     rig: Any, emulated: Any, dialect: str, capsys: Any, caplog: Any, monkeypatch: pytest.MonkeyPatch
