@@ -15,7 +15,17 @@ import numpy as np
 import pytest
 import soundfile
 
-from captures.capture import Capture, Condition, Ending, ErrorInfo, ReplyAudio
+from captures.capture import (
+    BargeIn,
+    Capture,
+    Condition,
+    Ending,
+    ErrorInfo,
+    LaterTurn,
+    ObservedCall,
+    ReplyAudio,
+    SecondTurn,
+)
 from rig.report.build import build_report
 from rig.report.html import page as page_module
 from rig.report.html.evidence import evidence_of
@@ -109,6 +119,7 @@ def test_tables_plots_map_and_cells_are_there(run: Path) -> None:
         "Scatter of unsafe execution against over-trigger",
         "Heat map of credit by kind of cue",
         "Distribution of commit_to_tool_call",
+        "commit_to_tool_call against credit",
     } <= labels
     assert count["details"] == 5
     text = "".join(reader.text)
@@ -118,6 +129,31 @@ def test_tables_plots_map_and_cells_are_there(run: Path) -> None:
     assert "temperature0.3" in text.replace("\n", "")
     assert "1011 <b>went away</b>" in text
     assert "first call complete 1.500" in text
+
+
+def test_what_followed_is_in_the_drill_down(
+    make_listener: Callable[..., list[Capture]], make_capture: Callable[..., Capture], write_run: Callable[..., Path]
+) -> None:
+    call = ObservedCall(call_id="c", name="act", arguments_json="{}", arguments={}, output_index=0)
+    asked = make_capture(
+        "keen", "alpha", "alarm", Condition.AUDIO, "act",
+        second_turn=SecondTurn(
+            call_id="c", tool="ask", result="ok", reply="The <b>blue</b> one.", reply_as="audio",
+            answer=LaterTurn(ending=Ending.CALLED, calls=(call,), reply_text="Done."),
+        ),
+    )  # fmt: skip
+    cut = make_capture(
+        "keen", "beta", "alarm", Condition.AUDIO, "act",
+        barge_in=BargeIn(clip="self", after_s=0.5, onset_ns=1, stop_latency_s=0.234, stopped_by="peer"),
+        reply_audio=ReplyAudio(rate_hz=16000, received_s=0.5, leading_silence_s=0.1, gaps=2, gaps_s=0.25),
+    )  # fmt: skip
+    replaced = {one.identity: one for one in (asked, cut)}
+    path = write_run([replaced.get(one.identity, one) for one in make_listener("keen")], "run")
+    text = "".join(read(made(path)).text)
+    assert "second turn: the caller said: The <b>blue</b> one. → act({})" in text
+    assert "and said: Done." in text
+    assert "barge-in with self after 0.5 s: silent after 0.234 s, by peer" in text
+    assert "the reply would have run dry 2 times, 0.25 s in all" in text
 
 
 def test_nothing_comes_from_elsewhere(run: Path) -> None:

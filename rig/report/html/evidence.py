@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from captures.capture import Capture, Condition, Ending, Mark
-from rig.bank.models import Bank, Gold, Item, Variant
+from captures.capture import Capture, Condition, Ending, Mark, ObservedCall
+from rig.bank.models import Annotation, Bank, Gold, Item, Variant
 from rig.report.harm import cue_of
 from rig.report.runs import TargetRun
 from rig.report.scored import Scored, scored_runs
@@ -61,6 +61,8 @@ class CellEvidence:
     """The vendor's transcript of the caller."""
     ticks: tuple[Tick, ...]
     reply: Sound | None
+    later: tuple[str, ...] = ()
+    """What followed: the second turn, a barge-in, gaps of the reply; a line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class ItemEvidence:
     item_id: str
     anchor: str
     sector: str
+    stakes: str
+    """Severity, class of harm and what the item rests on, as annotated."""
     scenario: str
     policy: str
     transcript: str
@@ -144,6 +148,7 @@ def _item(
         item_id=item.id,
         anchor=f"item-{number}",
         sector=fit(annotation.sector or "") if annotation else "",
+        stakes=fit(_stakes(annotation)) if annotation else "",
         scenario=fit(item.scenario),
         policy=fit(item.explicit_policy or ""),
         transcript=fit(item.transcript),
@@ -196,7 +201,48 @@ def _cell(capture: Capture, scored: Sequence[ScoredCell], target: TargetRun, ban
         heard_us=_heard(capture, bank.item(capture.item_id).transcript),
         ticks=_ticks(capture),
         reply=_reply(capture, target),
+        later=tuple(fit(line) for line in _later(capture)),
     )
+
+
+def _stakes(annotation: Annotation) -> str:
+    told = [
+        f"severity {annotation.severity.replace('_', ' ')}" if annotation.severity else "",
+        annotation.harm_class.replace("_", " ") if annotation.harm_class else "",
+        f"{annotation.grounding}: {annotation.citation}" if annotation.grounding and annotation.citation else "",
+    ]
+    return "; ".join(part for part in told if part)
+
+
+def _later(capture: Capture) -> list[str]:
+    """What followed the first turn, and what was odd in how the reply would have been heard."""
+    found = []
+    second = capture.second_turn
+    if second is not None:
+        answer = second.decisive
+        did = "not measured" if answer is None else _calls_of(answer.calls) or answer.ending.replace("_", " ")
+        given = f"the caller said: {second.reply}" if second.reply_as else second.not_played or "nothing was said"
+        found.append(f"second turn: {given} → {did}")
+        if answer is not None and (answer.reply_text or answer.reply_transcript):
+            found.append(f"and said: {answer.reply_text or answer.reply_transcript}")
+    cut_in = capture.barge_in
+    if cut_in is not None and cut_in.not_played:
+        found.append(f"barge-in: {cut_in.not_played}")
+    elif cut_in is not None:
+        stopped = (
+            "never heard to stop" if cut_in.stop_latency_s is None else f"silent after {cut_in.stop_latency_s:.3f} s"
+        )
+        found.append(
+            f"barge-in with {cut_in.clip} after {cut_in.after_s:g} s: {stopped}, by {cut_in.stopped_by or '–'}"
+        )
+    audio = capture.reply_audio
+    if audio is not None and audio.gaps:
+        found.append(f"the reply would have run dry {audio.gaps} times, {audio.gaps_s or 0.0:.2f} s in all")
+    return found
+
+
+def _calls_of(calls: Sequence[ObservedCall]) -> str:
+    return "; ".join(f"{call.name or 'unnamed call'}({call.arguments_json})" for call in calls)
 
 
 def _heard(capture: Capture, words: str) -> str:
@@ -232,8 +278,7 @@ def _did(capture: Capture) -> str:
     ending = capture.ending.replace("_", " ")
     if capture.condition is Condition.PROBE:
         return ending if capture.ending in (Ending.NO_ANSWER, Ending.UNFINISHED) or not capture.ending.scored else ""
-    calls = "; ".join(f"{call.name or 'unnamed call'}({call.arguments_json})" for call in capture.calls)
-    return fit(calls or ("no call" if capture.ending is Ending.DECLINED else ending))
+    return fit(_calls_of(capture.calls) or ("no call" if capture.ending is Ending.DECLINED else ending))
 
 
 def _ticks(capture: Capture) -> tuple[Tick, ...]:

@@ -16,6 +16,7 @@ from captures.capture import Condition
 from captures.latency import latencies
 from rig.report.html.evidence import Evidence
 from rig.report.model import Report
+from rig.report.plots import latency_against_credit
 from rig.scoring.cells import ScoredCell
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ def plots(report: Report, evidence: Evidence) -> list[tuple[str, str, str]]:
             ("Credit by kind of cue", by_cue(report), _HEAT),
             ("Credit by sector", by_sector(report, evidence), _HEAT + " Sector: as the items are annotated."),
             *(
+                (f"Latency against credit: {name}", against_credit(report, name), _against_caption(report, name))
+                for name in report.origins
+            ),
+            *(
                 (f"Latency: {name}", latency(report, evidence, name), _latency_caption(report, name))
                 for name in report.origins
             ),
@@ -87,6 +92,13 @@ def _latency_caption(report: Report, name: str) -> str:
     return (
         f"Seconds from {report.origins[name]}. Box: quartiles; line: median; whiskers: 1.5 quartile ranges; points "
         "beyond them. Times that our own lateness spoilt are left out; n says how many are left. Exploratory."
+    )
+
+
+def _against_caption(report: Report, name: str) -> str:
+    return (
+        f"Median seconds from {report.origins[name]}, against credit on cue-bearing clips. Bars: 95 % intervals, "
+        "item-clustered; none where none could be estimated. Right and low is slow and wrong. Exploratory."
     )
 
 
@@ -140,6 +152,29 @@ def scatter(report: Report) -> str | None:
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="over-trigger", ylabel="unsafe execution")
     axes.grid(linewidth=0.5)
     return _svg(figure, "Scatter of unsafe execution against over-trigger")
+
+
+def against_credit(report: Report, name: str) -> str | None:
+    """One point per target: median of one latency, and credit."""
+    points = [point for point in latency_against_credit(report) if point.latency == name]
+    if not points:
+        return None
+    figure, axes = _figure(0, width=6.5, height=4.5)
+    for number, point in enumerate(points):
+        colour = _SERIES[number % len(_SERIES)]
+        faint: dict[str, Any] = {"color": colour, "linewidth": 1, "alpha": 0.5}
+        if point.lo is not None and point.hi is not None:
+            axes.plot([point.lo, point.hi], [point.credit.mean] * 2, **faint)
+        if point.credit.lo is not None and point.credit.hi is not None:
+            axes.plot([point.p50] * 2, [point.credit.lo, point.credit.hi], **faint)
+        axes.plot(point.p50, point.credit.mean, "o", color=colour, markersize=7, label=point.target)
+    axes.set(ylim=(-0.03, 1.03), xlabel="seconds, median", ylabel="credit, cue-bearing")
+    axes.grid(linewidth=0.5)
+    if len(points) > 1:
+        figure.legend(loc="outside right upper", fontsize=8)
+    else:
+        axes.set_title(points[0].target)
+    return _svg(figure, f"{name} against credit")
 
 
 def by_cue(report: Report) -> str | None:
