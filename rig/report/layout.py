@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ ABSENT = "–"
 """Does not apply, or was not measured."""
 
 _LONGEST_LINE = 240
+_FIGURE = re.compile(r"[+−<]? ?\d+(\.\d+)?( %)?|–|n too small")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,11 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str
+
+    def right_aligned(self) -> tuple[bool, ...]:
+        """Per column, whether it holds single figures alone; the first, which names the row, never does."""
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.columns)
+        return (False, *(all(_FIGURE.fullmatch(cell) for cell in column) for column in columns[1:]))
 
 
 def plain(text: str) -> str:
