@@ -7,7 +7,9 @@ includes it.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import threading
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -72,12 +74,32 @@ class GeminiTransport(SdkTransport):
 
 
 def preload() -> None:
-    """Do now what the first request would spend its time on: import the SDK, build its types."""
+    """Do now what the first request would spend its time on: the SDK builds its types when they are first used."""
     if not _installed():
         return  # said by the first session
-    endpoint = GeminiEndpoint("http://127.0.0.1", model="m", api_version="v1beta")
-    _make_client(endpoint, http_client(endpoint))
-    _config({"contents": []})
+    # In a thread, since an event loop may be running in this one.
+    rehearsal = threading.Thread(target=lambda: asyncio.run(_rehearse()))
+    rehearsal.start()
+    rehearsal.join()
+
+
+async def _rehearse() -> None:
+    """One request that leaves the process by no socket."""
+    import httpx2
+
+    schema = {"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "items": {"type": "STRING"}}}}
+    body: JsonObject = {
+        "contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}]}],
+        "systemInstruction": {"parts": [{"text": "s"}]},
+        "tools": [{"functionDeclarations": [{"name": "t", "description": "d", "parameters": schema}]}],
+        "generationConfig": {"temperature": 0, "thinkingConfig": {"thinkingLevel": "LOW"}},
+    }
+    answering = httpx2.MockTransport(lambda request: httpx2.Response(200, json={}))
+    async with httpx2.AsyncClient(transport=answering) as http:
+        client = _make_client(GeminiEndpoint("http://127.0.0.1", model="m", api_version="v1beta"), http)
+        await client.aio.models.generate_content(model="m", contents=_contents(body), config=_config(body))
+        await client.aio.aclose()
+        client.close()
 
 
 def _installed() -> bool:
