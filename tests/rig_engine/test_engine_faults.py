@@ -291,16 +291,20 @@ LEAKY = (
 
 
 @pytest.mark.usefixtures("bank")
-@pytest.mark.parametrize(
-    "dialect", ["openai_realtime", "rig_socket", "chat_audio", "gemini_live", "xai_realtime", "cascade", "gemini_file"]
-)
+@pytest.mark.parametrize("dialect", [name for group in GROUPS for name in group])
 def test_b26_no_key_in_any_artefact(
     rig: Any, emulated: Any, dialect: str, capsys: Any, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The vendor repeats key, header and query in whatever it says; `rig run` writes and shows nothing of them."""
     faults = [fault for fault in LEAKY if has(dialect, fault)]
-    settings = {"settings": {"headers": {"X-Team": "${HEADER}"}}} if dialect == "rig_socket" else {}
-    query = "?token=${TOKEN}" if dialect in ("rig_socket", "openai_realtime") else ""
+    headers = {"headers": {"X-Team": "${HEADER}"}}
+    own: dict[str, Any] = TARGETS.get(dialect, {}).get("settings", {})
+    if dialect == "cascade":  # each stage has its own
+        own = {"transcriber": own["transcriber"] | {"settings": headers}}
+    elif dialect != "nova_sonic":  # nobody sends headers of one's own to Bedrock
+        own = own | headers
+    settings = {"settings": own}
+    query = "?token=${TOKEN}" if ROUTES[dialect].websocket else ""  # a base URL of file mode has none
     targets = [
         target(dialect, f"t{number}", emulated(dialect, fault, "echo-secrets") + query, **settings)
         for number, fault in enumerate(faults)
