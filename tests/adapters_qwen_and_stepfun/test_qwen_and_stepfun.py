@@ -105,7 +105,7 @@ def test_event_names_are_those_of_the_beta(both: Make, name: str) -> None:
     assert not [kind for kind in kinds if "output_audio" in kind or kind in new]
 
 
-def test_tools_are_nested_and_no_key_beside_them_is_sent(both: Make, name: str) -> None:
+def test_b11_tools_are_nested_and_no_key_beside_them_is_sent(both: Make, name: str) -> None:
     pair = both(name).open(TurnMode.SERVER_VAD, silence_duration_ms=400)
     (opened,) = pair.sent
     assert opened["session"]["tools"][0] == NESTED
@@ -120,7 +120,7 @@ def test_openai_has_the_same_tools_flat(tools: Any) -> None:
     assert orjson.loads(frame.payload)["session"]["tools"][0] == {"type": "function", **NESTED["function"]}
 
 
-def test_fewer_tools_confirmed_than_sent_refuse_the_target(both: Make, name: str) -> None:
+def test_b11_fewer_tools_confirmed_than_sent_refuse_the_target(both: Make, name: str) -> None:
     pair = both(name)
     pair.client.open(pair.setup())
     session = {"tools": [NESTED], "turn_detection": None}
