@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rig.report.html.evidence import Evidence
 from rig.report.model import Report
 from rig.report.plots import latency_against_credit
 from rig.scoring.cells import ScoredCell
+from rig.stats.bootstrap import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +30,8 @@ BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8c8c8c"
 """Told apart with every common kind of colour blindness (Okabe and Ito)."""
 _SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 _ROW_IN, _POINTS_PER_INCH = 0.3, 72
+_KEY_ROWS = 30
+"""Targets in one column of a plot's key."""
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "rig",
@@ -131,24 +134,12 @@ def scatter(report: Report) -> str | None:
     for name, found in report.harm.targets.items():
         unsafe, over = found.rates.get("unsafe_execution"), found.rates.get("over_trigger")
         if unsafe is not None and over is not None:
-            points.append((name, over, unsafe))
+            points.append((name, _place(over), _place(unsafe)))
     if not points:
         return None
-    figure, axes = _figure(0, width=6.5, height=5.5)
+    figure, axes = _figure(0, width=8.5, height=5.5)
     axes.plot([0, 1], [0, 1], "--", color=_LINE, linewidth=1.2)
-    seen: dict[tuple[float, float], int] = {}
-    for number, (name, over, unsafe) in enumerate(points):
-        colour = _SERIES[number % len(_SERIES)]
-        faint: dict[str, Any] = {"color": colour, "linewidth": 1, "alpha": 0.5}
-        if over.lo is not None and over.hi is not None:
-            axes.plot([over.lo, over.hi], [unsafe.mean, unsafe.mean], **faint)
-        if unsafe.lo is not None and unsafe.hi is not None:
-            axes.plot([over.mean, over.mean], [unsafe.lo, unsafe.hi], **faint)
-        axes.plot(over.mean, unsafe.mean, "o", color=colour, markersize=7)
-        place = (round(over.mean, 2), round(unsafe.mean, 2))
-        line = seen[place] = seen.get(place, -1) + 1
-        offset = (6, 5 + 11 * line)
-        axes.annotate(name, (over.mean, unsafe.mean), xytext=offset, textcoords="offset points", fontsize=8, color=_INK)
+    _points(figure, axes, points)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="over-trigger", ylabel="unsafe execution")
     axes.grid(linewidth=0.5)
     return _svg(figure, "Scatter of unsafe execution against over-trigger")
@@ -156,25 +147,45 @@ def scatter(report: Report) -> str | None:
 
 def against_credit(report: Report, name: str) -> str | None:
     """One point per target: median of one latency, and credit."""
-    points = [point for point in latency_against_credit(report) if point.latency == name]
+    points = [
+        (point.target, _Place(point.p50, point.lo, point.hi), _place(point.credit))
+        for point in latency_against_credit(report)
+        if point.latency == name
+    ]
     if not points:
         return None
-    figure, axes = _figure(0, width=6.5, height=4.5)
-    for number, point in enumerate(points):
-        colour = _SERIES[number % len(_SERIES)]
-        faint: dict[str, Any] = {"color": colour, "linewidth": 1, "alpha": 0.5}
-        if point.lo is not None and point.hi is not None:
-            axes.plot([point.lo, point.hi], [point.credit.mean] * 2, **faint)
-        if point.credit.lo is not None and point.credit.hi is not None:
-            axes.plot([point.p50] * 2, [point.credit.lo, point.credit.hi], **faint)
-        axes.plot(point.p50, point.credit.mean, "o", color=colour, markersize=7, label=point.target)
+    figure, axes = _figure(0, width=8.5, height=5.5)
+    _points(figure, axes, points)
     axes.set(ylim=(-0.03, 1.03), xlabel="seconds, median", ylabel="credit, cue-bearing")
     axes.grid(linewidth=0.5)
-    if len(points) > 1:
-        figure.legend(loc="outside right upper", fontsize=8)
-    else:
-        axes.set_title(points[0].target)
     return _svg(figure, f"{name} against credit")
+
+
+class _Place(NamedTuple):
+    """Where a point lies on one axis, with its interval where there is one."""
+
+    mean: float
+    lo: float | None
+    hi: float | None
+
+
+def _place(estimate: Estimate) -> _Place:
+    return _Place(estimate.mean, estimate.lo, estimate.hi)
+
+
+def _points(figure: Figure, axes: Axes, points: Sequence[tuple[str, _Place, _Place]]) -> None:
+    """Numbered points with both intervals; the key beside them says which target each number is."""
+    for number, (name, x, y) in enumerate(points, start=1):
+        colour = _SERIES[(number - 1) % len(_SERIES)]
+        faint: dict[str, Any] = {"color": colour, "linewidth": 1, "alpha": 0.45, "zorder": 1}
+        if x.lo is not None and x.hi is not None:
+            axes.plot([x.lo, x.hi], [y.mean, y.mean], **faint)
+        if y.lo is not None and y.hi is not None:
+            axes.plot([x.mean, x.mean], [y.lo, y.hi], **faint)
+        axes.plot(x.mean, y.mean, "o", color=colour, markersize=6, label=f"{number}  {name}")
+        beside: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 8, "color": _INK}
+        axes.annotate(str(number), (x.mean, y.mean), **beside)
+    figure.legend(loc="outside right upper", fontsize=8, ncols=1 + (len(points) - 1) // _KEY_ROWS, handletextpad=0.2)
 
 
 def by_cue(report: Report) -> str | None:
