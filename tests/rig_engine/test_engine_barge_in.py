@@ -11,7 +11,6 @@ import pytest
 import yaml
 from anyio.from_thread import start_blocking_portal
 
-from adapters import registry
 from adapters.server import Reply, ReplyCall
 from captures.capture import Condition, Ending, Mark
 from rig.agents.emulator import ROUTES, base_url, serve
@@ -72,7 +71,7 @@ def bank(tmp_path: Path, banks: Any) -> Path:
 
 
 def test_every_dialect(rig: Any, bank: Path) -> None:
-    with _targets(*registry.names()) as targets:
+    with _targets(*ROUTES) as targets:
         done = rig.run(_config(rig, targets))
     problems = []
     truncates = set()

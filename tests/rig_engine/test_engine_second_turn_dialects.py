@@ -13,7 +13,6 @@ import pytest
 import yaml
 from anyio.from_thread import start_blocking_portal
 
-from adapters import registry
 from adapters.server import Reply, ReplyCall
 from captures.capture import Ending
 from rig.agents.agent import Earlier
@@ -64,14 +63,14 @@ def test_every_dialect_gives_result_and_reply(rig: Any, tmp_path: Path, banks: A
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
         targets = []
-        for name in registry.names():
+        for name in ROUTES:
             port = stack.enter_context(portal.wrap_async_context_manager(serve(name, Clarifier())))
             target = {"name": name, "adapter": name, "model": "m", "base_url": base_url(name, "127.0.0.1", port)}
             targets.append(target | TARGETS.get(name, {}))
         config = rig.config("") | {"targets": targets, "limits": {"turn_s": 10, "setup_s": 10}}
         captures = {capture.target: capture for capture in rig.run(config).captures}
     problems = []
-    for name in registry.names():
+    for name in ROUTES:
         capture = captures[name]
         second = capture.second_turn
         if capture.ending is not Ending.CALLED or [call.name for call in capture.calls] != [ASK] or second is None:
