@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from captures.clock import Clock
@@ -37,6 +38,8 @@ class Capabilities:
     output_rate_hz: int
     takes_setup: bool = True
     """False for agents with a prompt and tools of their own."""
+    declared_tools: frozenset[str] | None = None
+    """Names of those tools: only items that offer no other can be run. None where they are not known."""
     deterministic_turns: bool = True
     second_turn: bool = True
     streams_audio: bool = True
@@ -239,6 +242,19 @@ class Preloads(Protocol):
 
     def preload(self) -> None:
         """Import it; called before any audio is paced, since an import holds up every stream."""
+        ...
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A dialect with settings in a file beside the config: its content goes into `settings.declared`."""
+
+    def declared(self, settings: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+        """What the file named in `settings` holds; relative to `folder`. Raises SettingsError."""
+        ...
+
+    def secret_names(self, settings: Mapping[str, Any], folder: Path) -> Sequence[str]:
+        """Environment names that the file may use; none where it cannot be read."""
         ...
 
 

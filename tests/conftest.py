@@ -24,6 +24,7 @@ def _chromium() -> str | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shared_data: needs the reference data beside the project (../shared)")
+    config.addinivalue_line("markers", "node: runs Node, and installs one pinned package with npm")
     config.addinivalue_line("markers", "chromium: opens a page in headless Chromium")
 
 
@@ -31,6 +32,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect, with a printed line, what needs absent reference data or an absent browser."""
     if _shared() is None:
         _deselect(config, items, "shared_data", "reference data not found (set RIG_SHARED_DIR)")
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        _deselect(config, items, "node", "Node or npm not found (on Debian: apt-get install nodejs npm)")
     if _chromium() is None:
         _deselect(config, items, "chromium", "Chromium not found (on Debian: apt-get install chromium)")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from pydantic import Field
 
-from adapters.dialect import Capabilities, EncodedClip, SettingsError, Setup, TargetSettings
+from adapters.dialect import Capabilities, EncodedClip, SettingsError, Setup, TargetSettings, TurnMode
 from adapters.foreign_json import JsonObject, brief, decode, int_of, masked, object_of, read_arguments, text_of
 from adapters.rig_socket import wire
 from adapters.rig_socket.faults import fault_of_close, fault_of_connect, fault_of_error
@@ -65,6 +65,16 @@ class RigSocketSettings(StrictSettings):
     """Rate of the caller audio that the agent is sent."""
     waits_for_tool_result: bool = False
     """True for an agent that cannot send `turn.end` before its call is answered."""
+    takes_setup: bool = True
+    """False for an agent with a prompt and tools of its own: it is sent neither."""
+    tools: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(default=(), strict=False)
+    """Names of the agent's own tools, where `takes_setup` is false."""
+    text_turns: bool = True
+    """False for an agent that does not answer `turn.text`."""
+    end_silence_s: Annotated[float, Field(ge=0.3, le=10, strict=False)] | None = None
+    """For an agent that never sends `turn.end`: so much silence behind its answer ends it."""
+    continuous_audio: bool = False
+    """True for a full-duplex agent: silence goes on at its pace behind the clip (turn control server_vad)."""
     headers: dict[HeaderText, HeaderText] = Field(default_factory=dict, repr=False)
     """More headers of the handshake; values are secret."""
 
@@ -80,6 +90,10 @@ class RigSocketClient:
     def __init__(self, target: TargetSettings) -> None:
         """Raises `SettingsError`: unknown or invalid settings, or no address."""
         settings = read_settings(RigSocketSettings, target.extra)
+        if settings.takes_setup and settings.tools:
+            raise SettingsError("settings.tools: only for an agent with tools of its own (takes_setup: false)")
+        if not settings.takes_setup and not settings.tools:
+            raise SettingsError("settings.tools: required with takes_setup: false, the names of the agent's own tools")
         if not target.base_url:
             raise SettingsError("base_url: required, the address of the agent, e.g. ws://127.0.0.1:9876")
         parts, label = read_address(target.base_url, ("ws", "wss"), "ws://127.0.0.1:9876")
@@ -92,6 +106,14 @@ class RigSocketClient:
             _CAPABILITIES,
             input_rates_hz=(first, *others),
             waits_for_tool_result=settings.waits_for_tool_result,
+            takes_setup=settings.takes_setup,
+            declared_tools=None if settings.takes_setup else frozenset(settings.tools),
+            probe=settings.takes_setup,
+            text_twin=settings.text_turns,
+            ends_by_silence_s=settings.end_silence_s,
+            continuous_audio=settings.continuous_audio,
+            turn_modes=frozenset({TurnMode.SERVER_VAD}) if settings.continuous_audio else wire.TURN_MODES,
+            deterministic_turns=not settings.continuous_audio,
         )
         self._ready = False
         self._over = False
@@ -119,7 +141,9 @@ class RigSocketClient:
         return self._endpoint
 
     def open(self, setup: Setup) -> Sequence[OutFrame]:
-        """`session.setup`."""
+        """`session.setup`; without instructions and tools for an agent that has its own."""
+        if not self.capabilities.takes_setup:
+            setup = replace(setup, instructions="", tools=())
         return [wire.setup_message(setup)]
 
     def encode_clip(self, pcm: bytes, rate_hz: int, chunk_ms: int) -> EncodedClip:
@@ -217,7 +241,7 @@ class RigSocketClient:
 
     def _on_ready(self, fields: JsonObject) -> Event:
         version = fields.get("version")
-        if int_of(fields, "version") != wire.VERSION:
+        if int_of(fields, "version") not in wire.VERSIONS:
             stated = "no version" if version is None else f"version {brief(str(version), 40)}"
             return self._refused(
                 "version_mismatch", f"session.ready states {stated}, the rig speaks rig socket version {wire.VERSION}"

@@ -93,6 +93,7 @@ class RigSocketServer:
                 code=error.code,
                 message=str(error),
                 where=error.where,
+                versions=[wire.VERSION] if error.code == "version_mismatch" else None,
             )
             return ServerStep([refusal], close=(wire.CLOSE_REFUSED, error.code))
         self._setup = setup

@@ -1,13 +1,15 @@
 """The wire of the rig socket, version 1: names, codec, and the messages of both sides.
 
 The contract for agents is docs/bring-your-own-agent.md. Control messages are text frames, one JSON object each, named
-by `type`; audio is binary, PCM16 little-endian mono. Not here: what a message means (see `client` and `server`).
+by `type`; audio is binary, PCM16 little-endian mono. `schema.json` holds every message as JSON Schema. Not here: what
+a message means (see `client` and `server`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -17,6 +19,10 @@ from adapters.foreign_json import JsonObject, int_of, list_of, object_of, text_o
 from captures.frames import OutFrame
 
 VERSION: Final = 1
+VERSIONS: Final = (1,)
+"""Every version that the rig speaks, the preferred one first."""
+SCHEMA_PATH: Final = Path(__file__).with_name("schema.json")
+"""Every message of both sides, by its type under `$defs` (JSON Schema 2020-12)."""
 INPUT_RATES_HZ: Final = (24_000, 8_000, 16_000, 48_000)
 """Caller audio; preferred rate first."""
 OUTPUT_RATE_HZ: Final = 24_000
@@ -72,19 +78,24 @@ def control(message: FromRig | FromAgent, /, **fields: Any) -> OutFrame:
     return OutFrame(orjson.dumps({"type": message.value} | {k: v for k, v in fields.items() if v is not None}))
 
 
-def setup_message(setup: Setup) -> OutFrame:
-    """`session.setup`."""
-    return control(
-        FromRig.SETUP,
-        version=VERSION,
-        instructions=setup.instructions,
-        tools=[
+def setup_fields(setup: Setup) -> JsonObject:
+    """The fields of a `session.setup` without its type."""
+    return {
+        "version": VERSION,
+        "versions": list(VERSIONS),
+        "instructions": setup.instructions,
+        "tools": [
             {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
             for tool in setup.tools
         ],
-        audio={"encoding": "pcm16", "input_rate_hz": setup.input_rate_hz, "output_rate_hz": OUTPUT_RATE_HZ},
-        turn_control={"mode": setup.turn_control.mode.value, "parameters": dict(setup.turn_control.parameters)},
-    )
+        "audio": {"encoding": "pcm16", "input_rate_hz": setup.input_rate_hz, "output_rate_hz": OUTPUT_RATE_HZ},
+        "turn_control": {"mode": setup.turn_control.mode.value, "parameters": dict(setup.turn_control.parameters)},
+    }
+
+
+def setup_message(setup: Setup) -> OutFrame:
+    """`session.setup`."""
+    return control(FromRig.SETUP, **setup_fields(setup))
 
 
 class SetupError(ValueError):
@@ -103,7 +114,7 @@ def read_setup(fields: JsonObject) -> Setup:
         SetupError: another version, or a field that is missing or wrong.
     """
     version = int_of(fields, "version")
-    if version != VERSION:
+    if version != VERSION and VERSION not in list_of(fields, "versions"):
         raise SetupError(
             "version_mismatch", f"this agent speaks rig socket version {VERSION}, the client {version}", "version"
         )

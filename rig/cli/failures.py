@@ -16,6 +16,7 @@ from rig.cli.calibrate_command import CalibrationError
 from rig.cli.secrets_seen import seen
 from rig.cli.timing_command import TimingError
 from rig.config import ConfigError
+from rig.conformance.run import ConformanceError
 from rig.importing.records import RecordsError
 from rig.replay.source import ReplayError
 from rig.report.audit import AuditError
@@ -29,6 +30,7 @@ _PLAIN = (
     CalibrationError,
     ChildError,
     ConfigError,
+    ConformanceError,
     EmulatorError,
     FolderLockedError,
     InputError,

@@ -496,6 +496,33 @@ def emulate(
     raise typer.Exit(serve(dialect, agent, host, port, tls, fault or [], stamps))
 
 
+@app.command()
+def conformance(
+    agent: Annotated[
+        str, typer.Argument(help="ws:// address, or a config with a rig_socket target.", show_default=False)
+    ],
+    target: Annotated[str | None, typer.Option("--target", help="Which target of the config.")] = None,
+    token_env: Annotated[
+        str | None, typer.Option("--token-env", help="Environment name of the token for the address, sent as Bearer.")
+    ] = None,
+    check: Annotated[list[str] | None, typer.Option("--check", help="Only this check, repeatable.")] = None,
+    turn_limit: Annotated[
+        float, typer.Option("--turn-limit", min=0.5, max=300, help="Longest wait for the end of an answer, seconds.")
+    ] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Check that an agent keeps the rig socket's contract, and say what to mend.
+
+    Holds short conversations with it; docs/bring-your-own-agent.md lists the checks. Exit code 0: none failed; 1: one
+    did; 2: nothing could be checked.
+
+    Example: rig conformance ws://127.0.0.1:9876
+    """
+    from rig.cli.conformance_command import check_agent
+
+    raise typer.Exit(check_agent(agent, target, token_env, check or [], turn_limit, as_json=as_json))
+
+
 @bank_app.command()
 def lint(
     bank: Annotated[str, typer.Argument(help="A bank folder, or the name of a packaged bank.")] = "demo",

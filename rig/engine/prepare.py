@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adapters import registry
-from adapters.dialect import Hosted, OwnTransport, SettingsError, Setup, TargetSettings
+from adapters.dialect import Hosted, OwnTransport, ReadsFiles, SettingsError, Setup, TargetSettings
 from captures.scrub import Scrubber
 from rig.agents import faults
 from rig.bank.loader import PACKAGED_BANK, load_bank
-from rig.bank.models import Bank
+from rig.bank.models import Bank, Item
 from rig.config import ConfigError, Price, ResolvedConfig, TargetConfig
 from rig.engine.clips import prepare_clips
 from rig.engine.costs import known_prices
 from rig.engine.plan import Plan, Target, barge_in_key, chosen_items, plan, turn_control_of
 from rig.python_agents.hosting import AgentClassError, describe, spec_of
+
+_ITEMS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
         items = chosen_items(bank, config.items)
     except ValueError as error:
         problems.append(str(error))
+    else:
+        problems += undeclared_tools(bank, items, targets)
     if problems:
         raise ConfigError("config", problems)
     clips, errors = prepare_clips(bank, items)
@@ -73,6 +77,25 @@ def prepare(resolved: ResolvedConfig) -> Prepared:
         prices=prices,
         input_errors=tuple(errors.values()),
     )
+
+
+def undeclared_tools(bank: Bank, items: Sequence[Item], targets: Sequence[Target]) -> list[str]:
+    """One line per target with tools of its own that lacks some that the items offer: it could never call them."""
+    problems = []
+    for number, target in enumerate(targets):
+        own = target.capabilities.declared_tools
+        if own is None:
+            continue
+        lacking = {item.id: [tool.name for tool in bank.menu(item) if tool.name not in own] for item in items}
+        named = [f"{item_id} ({', '.join(tools)})" for item_id, tools in lacking.items() if tools]
+        if named:
+            more = len(named) - _ITEMS_SHOWN
+            shown = "; ".join(named[:_ITEMS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+            problems.append(
+                f"targets[{number}] ({target.name}): takes_setup is false, and settings.tools lacks tools of "
+                f"{len(named)} of {len(items)} items: {shown}; choose others with items:, or declare the tools it has"
+            )
+    return problems
 
 
 def prices_of(resolved: ResolvedConfig) -> dict[str, Price]:
@@ -97,9 +120,15 @@ def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: st
 
 
 def _settings(resolved: ResolvedConfig, target: TargetConfig) -> Mapping[str, Any]:
-    """The target's settings; of a hosted agent with what its class declares. Raises AgentClassError."""
+    """The target's settings; of a hosted agent with what its class declares, or with the file that its dialect reads.
+
+    Raises AgentClassError, SettingsError.
+    """
     told = target.settings
-    if not isinstance(registry.dialect(target.adapter), Hosted) or "driver" not in told or "declared" in told:
+    dialect = registry.dialect(target.adapter)
+    if isinstance(dialect, ReadsFiles) and "declared" not in told:
+        return {**told, "declared": dict(dialect.declared(told, resolved.folder))}
+    if not isinstance(dialect, Hosted) or "driver" not in told or "declared" in told:
         return told
     declared = describe(spec_of(target.settings, resolved.folder))
     return {**target.settings, "declared": dict(declared)}

@@ -80,7 +80,7 @@ def test_loud_callers_get_a_call_and_quiet_ones_words(repo_dir: Path) -> None:
 
 def test_it_is_short_and_imports_nothing_of_ours(repo_dir: Path) -> None:
     source = (repo_dir / "examples" / "echo_agent.py").read_text()
-    assert len(source.splitlines()) <= 40
+    assert len(source.splitlines()) < 80
     for package in ("captures", "transports", "adapters", "turn_control", "rig"):
         assert f"import {package}" not in source
         assert f"from {package}" not in source

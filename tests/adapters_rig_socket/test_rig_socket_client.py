@@ -122,6 +122,7 @@ def test_setup_message() -> None:
     assert message == {
         "type": "session.setup",
         "version": 1,
+        "versions": [1],
         "instructions": "Be kind.",
         "tools": [
             {"name": "refund", "description": "Gives money back.", "parameters": {"type": "object", "properties": {}}}

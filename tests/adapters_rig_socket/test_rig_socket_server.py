@@ -136,8 +136,9 @@ def setup_with(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "code", "where"),
     [
-        ({"version": 2}, "version_mismatch", "version"),
-        ({"version": None}, "version_mismatch", "version"),
+        ({"version": 2, "versions": [2, 3]}, "version_mismatch", "version"),
+        ({"version": 2, "versions": None}, "version_mismatch", "version"),
+        ({"version": None, "versions": None}, "version_mismatch", "version"),
         ({"instructions": None}, "bad_setup", "instructions"),
         ({"audio": {"encoding": "opus", "input_rate_hz": 24000}}, "bad_setup", "audio"),
         ({"audio": {"encoding": "pcm16", "input_rate_hz": 44100}}, "bad_setup", "audio"),
