@@ -11,8 +11,8 @@ from captures.latency import FILE_SPANS, SPANS
 from rig.bank.yaml_file import YamlFileError, read_yaml
 
 MAX_BYTES = 100_000
-Share = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(gt=0, le=3600)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=3600)]
 LATENCY_NAMES = tuple(dict.fromkeys((*SPANS, *FILE_SPANS)))
 
 
@@ -93,6 +93,8 @@ def read_limits(path: Path) -> Limits:
         data = read_yaml(path, MAX_BYTES)
     except YamlFileError as error:
         raise LimitsError(f"{path}: {error}") from None
+    if not isinstance(data, dict):
+        raise LimitsError(f"{path}: no limits in it: it must hold keys and values, such as version: 1")
     try:
         return Limits.model_validate(data)
     except ValidationError as error:

@@ -31,7 +31,7 @@ def load_targets(run: Path, baseline: Path | None, wanted: Sequence[str], bank: 
     `bank`: by default the one that the run names, for the baseline as well.
 
     Raises:
-        ReportError: no such target; the baseline was made with another bank.
+        ReportError: nothing is named as `wanted` says, or no contestant; the baseline was made with another bank.
         RunFolderError, BankError, BankMismatchError: as a report on these runs would.
     """
     loaded = load_run(run)
@@ -43,15 +43,16 @@ def load_targets(run: Path, baseline: Path | None, wanted: Sequence[str], bank: 
         for target in targets
         if (any(fnmatchcase(target.name, one) for one in wanted) if wanted else target.role == CONTESTANT)
     ]
-    if not chosen:
-        asked = ", ".join(wanted) or "a contestant"
+    lacking = [one for one in wanted if not any(fnmatchcase(target.name, one) for target in chosen)]
+    if lacking or not chosen:
+        asked = ", ".join(lacking) or "a contestant"
         raise ReportError(f"{run}: no target is {asked}; there are: {', '.join(one.name for one in targets) or 'none'}")
     earlier, _ = targets_of([before]) if before is not None else ([], [])
     names = {target.name for target in chosen}
     return LoadedTargets(
         targets=tuple(_measured(target, bank) for target in chosen),
         baseline={target.name: _measured(target, bank) for target in earlier if target.name in names},
-        warnings=(*changed, *several, *loaded.warnings, *(before.warnings if before is not None else ())),
+        warnings=tuple(dict.fromkeys((*changed, *several, *loaded.warnings, *(before.warnings if before else ())))),
     )
 
 

@@ -22,11 +22,12 @@ from captures.run_folder import RunFolder
 from rig.bank.loader import load_bank
 from rig.bank.models import Bank
 from rig.report.as_json import report_json
-from rig.report.build import build_report
+from rig.report.build import report_of
+from rig.report.html.page import write_html
 from rig.report.leaderboard import leaderboard
-from rig.report.runs import load_run, targets_of
+from rig.report.scored import scored_runs
 from rig.report.tables import tables
-from rig.scoring.cells import ScoredCell, score_captures
+from rig.scoring.cells import ScoredCell
 from rig.scoring.digest import bank_digest
 from rig.stats.bootstrap import RESAMPLES, SEED
 
@@ -171,17 +172,20 @@ def main() -> None:
         print(f"{SYSTEMS} systems and a null, {ITEMS} items, {clips} clips, {RESAMPLES} resamples per statistic")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         with timed("whole report from the run folder"):
-            report = build_report([run])
+            scored = scored_runs([run])
+            report = report_of(scored)
         with timed("its leaderboard, all tables and JSON"):
             leaderboard(report)
             tables(report)
             json.dumps(report_json(report), allow_nan=False)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"peak memory {peak:.0f} MB, of which {before:.0f} MB before the report")
-        targets, _ = targets_of([load_run(run)])
-        cells = {target.name: score_captures(target.captures, bank, {}) for target in targets}
+        with timed("its HTML page, without audio, of what was scored already"):
+            write_html(Path(scratch) / "report.html", report, scored, audio=False)
+        print(f"size of the page {(Path(scratch) / 'report.html').stat().st_size / 1e6:.1f} MB")
+        null = list(scored.cells[NULL])
         with timed("plain loops: null gain of all systems, nothing else"):
-            plain = {name: plain_null_gain(own, cells[NULL]) for name, own in cells.items() if name != NULL}
+            plain = {name: plain_null_gain(list(own), null) for name, own in scored.cells.items() if name != NULL}
         worst = 0.0
         for name, figures in plain.items():
             tested = report.target(name).null_gain

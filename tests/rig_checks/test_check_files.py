@@ -36,7 +36,11 @@ def test_the_example_is_read(repo_dir: Path) -> None:
         ("version: 1\nlatency_at_most_s: {commit_to_tool_call: {p42: 1}}", "p42"),
         ("version: 1\ncredit_at_least: .nan", "not a number"),
         ("[1", "line"),
-        ("", "dictionary"),
+        ("version: 1\ncredit_at_least: true", "credit_at_least: Input should be a valid number"),
+        ("version: 1\ncredit_at_least: '0.5'", "credit_at_least: Input should be a valid number"),
+        ("version: 1\nlatency_at_most_s: {commit_to_tool_call: {p95: yes}}", "p95: Input should be a valid number"),
+        ("[]", "must hold keys and values"),
+        ("", "must hold keys and values"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
@@ -119,10 +123,13 @@ def test_what_cannot_be_measured_is_2_and_one_line(
     run = write_run(make_listener("agent"))
     limits = tmp_path / "slo.yaml"
     limits.write_text("version: 1\ncredit_drop_at_most: 0.1\n")
+    others = tmp_path / "others.yaml"
+    others.write_text("version: 1\ntargets: ['agen?', nobody]\ncredit_at_least: 0.1\n")
     for arguments, said in (
         ((run, "--config", limits), "--baseline"),
         ((run, "--config", tmp_path / "none.yaml"), "none.yaml"),
         ((tmp_path / "no-run", "--config", limits, "--baseline", run), "no run here"),
+        ((run, "--config", others, "--baseline", run), "no target is nobody"),
         ((run, "--config", limits, "--baseline", run, "--junit", tmp_path / "no" / "j.xml"), "cannot be written"),
     ):
         done = run_check(tmp_path, *arguments)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from matplotlib import image
 
 from captures.capture import (
     BargeIn,
@@ -30,9 +31,11 @@ from rig.report.build import build_report
 from rig.report.html import page as page_module
 from rig.report.html.evidence import evidence_of
 from rig.report.html.page import page, write_html
+from rig.report.html.plots import plots
 from rig.report.layout import mean
 from rig.report.runs import ReportError
 from rig.report.scored import scored_runs
+from rig.report.tables import tables
 
 HOSTILE = '</td><script>alert(1)</script><img src="http://example.org/x">{{ 7*7 }}\x1b[31m\u202e'
 VOID = {"meta", "link", "img", "br", "input", "path", "use"}
@@ -223,6 +226,49 @@ def test_the_command(run: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert "r.html" in done.stderr
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == made(run, audio=False)
+
+
+def test_every_table_and_plot_says_what_kind_of_finding_it_is(run: Path) -> None:
+    report = build_report([run])
+    captions = [one.caption for one in tables(report)]
+    captions += [caption for _, _, caption in plots(report, evidence_of([run]))]
+    assert len(captions) > 15
+    assert [one for one in captions if not re.search(r"\b(exploratory|confirmatory)\b", one.lower())] == []
+
+
+def test_figures_stand_under_each_other(run: Path) -> None:
+    reader = read(made(run))
+    aligned = Counter(tag for tag, attrs in reader.tags if attrs.get("class") == "n")
+    assert aligned["th"] > 10
+    assert aligned["td"] > aligned["th"]
+
+
+def _shown(chromium: str, page: Path, picture: Path, *flags: str) -> tuple[float, bool]:
+    """Brightness of the page's corner, and whether there is anything on it."""
+    subprocess.run(
+        [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+            "--disable-background-networking", "--disable-component-update", "--window-size=800,1200",
+            f"--user-data-dir={picture.parent / 'profile'}", f"--screenshot={picture}", *flags, page.as_uri(),
+        ],
+        capture_output=True, check=True, stdin=subprocess.DEVNULL, timeout=120,
+    )  # fmt: skip
+    pixels = image.imread(picture)[..., :3]
+    return float(pixels[0, 0].mean()), float(np.ptp(pixels)) > 0.5
+
+
+@pytest.mark.chromium
+def test_light_dark_and_print(run: Path, tmp_path: Path, chromium: str) -> None:
+    path = tmp_path / "report.html"
+    write_html(path, build_report([run]), scored_runs([run]), audio=False)
+    dark = "--blink-settings=preferredColorScheme=0"
+    assert _shown(chromium, path, tmp_path / "light.png", "--blink-settings=preferredColorScheme=1") == (1.0, True)
+    brightness, something = _shown(chromium, path, tmp_path / "dark.png", dark)
+    assert brightness < 0.15
+    assert something
+    # As printed from a dark desktop: the print rules, made to hold on the screen.
+    path.write_text(path.read_text(encoding="utf-8").replace("@media print {", "@media screen {", 1), encoding="utf-8")
+    assert _shown(chromium, path, tmp_path / "print.png", dark) == (1.0, True)
 
 
 @pytest.mark.chromium
