@@ -133,26 +133,32 @@ def _repeats() -> Iterator[tuple[float, float]]:
             yield period_s, share
 
 
+@cache
 def _rounds(times_s: tuple[float, ...]) -> Samples:
-    """One round of a pattern by hops: 1 where it sounds."""
+    """One round of a pattern by hops, 1 where it sounds: a row for each phase that the recording may begin with."""
     edges = np.round(np.cumsum((0.0, *times_s)) / _HOP_S).astype(int)
     cycle = np.zeros(int(edges[-1]))
     for start, stop in zip(edges[0:-1:2], edges[1::2], strict=True):
         cycle[start:stop] = 1.0
-    return cycle
-
-
-def _likeness(on: NDArray[np.bool_], cycle: Samples) -> float:
-    """Highest correlation of what sounds with the pattern at any of its phases; 0 where nothing changes."""
-    flags = on.astype(np.float64)
-    places = (np.arange(flags.size)[None, :] + np.arange(cycle.size)[:, None]) % cycle.size
-    patterns = cycle[places]
     # A frame catches a beep that it only touches.
-    patterns = np.maximum(patterns, np.roll(patterns, -1, axis=1))
-    flags = flags - flags.mean()
-    patterns = patterns - patterns.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(patterns, axis=1) * np.linalg.norm(flags)
-    scores = np.divide(patterns @ flags, norms, out=np.zeros(cycle.size), where=norms > 1e-9)
+    cycle = np.maximum(cycle, np.roll(cycle, -1))
+    places = (np.arange(cycle.size)[None, :] + np.arange(cycle.size)[:, None]) % cycle.size
+    return np.asarray(cycle[places])
+
+
+def _likeness(on: NDArray[np.bool_], phases: Samples) -> float:
+    """Highest correlation of what sounds with the pattern at any of its phases; 0 where nothing changes.
+
+    Frames a whole round apart meet the same place of the pattern, so they are added up first.
+    """
+    place = np.arange(on.size) % len(phases)
+    sounding = np.bincount(place, weights=on, minlength=len(phases))
+    frames = np.bincount(place, minlength=len(phases))
+    expected = phases @ frames
+    share = np.count_nonzero(on) / on.size
+    spread = (expected - expected**2 / on.size) * on.size * share * (1 - share)
+    scores = np.zeros(len(phases))
+    np.divide(phases @ sounding - expected * share, np.sqrt(np.maximum(spread, 0.0)), out=scores, where=spread > 1e-9)
     return float(np.max(scores))
 
 

@@ -1,11 +1,12 @@
 """How well the embedded agents' tags hit a bank's cues: a confusion table, with limits fitted on half of the items.
 
-    python -m rig.agents.evaluation [BANK] [--fit] [--run RUN_FOLDER] [--json]
+    python -m rig.agents.evaluation [BANK] [--fit] [--mixed] [--run RUN_FOLDER] [--json]
 
 An item belongs to the fitted half or to the other by a hash of its id; what counts is the other half, which the fit
-never saw. `--fit` writes the limits and the split into `hearing_limits.yaml`. `--run` splits what a run's targets were
-credited with by whether a cue has a tag of its own, and by half. What a variant's cue is comes from the
-item file; what is heard comes from the clip alone.
+never saw. `--fit` writes the limits and the split into `hearing_limits.yaml`. `--mixed` also lays every computed sound
+under the other half's neutral clips: no bank has them all. `--run` splits what a run's targets were credited with by
+whether a cue has a tag of its own, and by half. What a variant's cue is comes from the item file; what is heard comes
+from the clip alone.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from rig.agents.tagging import AUDIBLE, BY_HAND, RULES, Limit, Limits, confidenc
 from rig.bank.loader import BankError, load_bank
 from rig.bank.models import Bank, Item, Variant
 from rig.bank.rendering.deliveries import emotion_name
+from rig.bank.rendering.levels import RATE_HZ
+from rig.bank.rendering.surroundings import SOUNDS
 from rig.scoring.cells import BankMismatchError, ScoredCell, score_captures
 
 EXPECTED: dict[str, frozenset[str]] = {
@@ -58,6 +61,7 @@ EXPECTED: dict[str, frozenset[str]] = {
 _FALSE_WEIGHT = 3.0
 """A tag on a clip without its cue costs as much as so many missed shares: most clips have no cue of a given tag."""
 _LEAST_SCALE = 0.02
+_MIXED_SNR_DB = (6.0, 12.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rig.agents.evaluation", description=__doc__.split("\n\n")[0])
     parser.add_argument("bank", nargs="?", default="demo", help="a bank folder, or the name of a packaged bank")
     parser.add_argument("--fit", action="store_true", help=f"fit on half of the items and write {limits_path().name}")
+    parser.add_argument("--mixed", action="store_true", help="also sounds laid under the other half's neutral clips")
     parser.add_argument("--run", type=Path, help="a run of the same bank, to see what its targets make of the cues")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     chosen = parser.parse_args(arguments)
@@ -103,6 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(hit_table(half))
     print("\nother half, cue by tag (clips)\n")
     print(confusion_table(rest))
+    if chosen.mixed:
+        print("\nsounds under the other half's neutral clips\n")
+        print(hit_table(mixed(bank, seed), {tag: EXPECTED[tag] for tag in BY_HAND if tag != "keypad"}))
     if credits:
         print("\ncredit on cue-bearing audio\n")
         print(credit_table(credits, clips, seed))
@@ -130,6 +138,32 @@ def measured(bank: Bank) -> list[Clip]:
                 )
             )
     return found
+
+
+def mixed(bank: Bank, seed: int) -> list[Clip]:
+    """Neutral clips of the other half with each computed sound under them, 6 and 12 dB below the speech."""
+    found = []
+    for item in bank.items:
+        variant = next((one for one in item.variants if one.is_neutral), None)
+        entry = bank.clip(item, variant) if variant else None
+        path = bank.clip_path(entry) if entry else None
+        if variant is None or path is None or in_fitted_half(item.id, seed):
+            continue
+        samples, rate_hz = soundfile.read(path, dtype="float64")
+        level = _rms(samples)
+        for (name, sound), snr_db in itertools.product(SOUNDS.items(), _MIXED_SNR_DB):
+            if rate_hz != RATE_HZ:
+                raise ValueError(f"{path}: {rate_hz} Hz; sounds are computed at {RATE_HZ} Hz")
+            made = sound.make(samples.size / rate_hz + 0.1, np.random.default_rng(seed))[: samples.size]
+            both = samples + made * (level / _rms(made) * 10 ** (-snr_db / 20))
+            found.append(Clip(item.id, f"{variant.variant_id}+{name}", name, "mixed", measure(both, int(rate_hz))))
+    return found
+
+
+def _rms(samples: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """Level of what sounds: the parts within 40 dB of the peak."""
+    loud = samples[np.abs(samples) > 0.01 * np.max(np.abs(samples))]
+    return float(np.sqrt(np.mean(np.square(loud))))
 
 
 def cue_of(item: Item, variant: Variant) -> str:
@@ -247,10 +281,10 @@ def tags_of(clip: Clip) -> frozenset[str]:
     )
 
 
-def hit_table(clips: Sequence[Clip]) -> str:
+def hit_table(clips: Sequence[Clip], expected: Mapping[str, frozenset[str]] = EXPECTED) -> str:
     """Tag by tag: found of those there are, false ones of all others; as Markdown."""
     lines = ["| tag | found | false | false on |", "|---|---|---|---|"]
-    for tag, cues in EXPECTED.items():
+    for tag, cues in expected.items():
         own = [clip for clip in clips if clip.cue in cues]
         others = [clip for clip in clips if clip.cue not in cues]
         wrong = Counter(clip.cue for clip in others if tag in tags_of(clip))

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from captures.capture import Condition, Ending
 from rig.agents import evaluation, tagging
 from rig.agents.acoustic_words import TAGS
-from rig.agents.evaluation import EXPECTED, Clip, confusion_table, fit, hit_table, in_fitted_half, split_seed
+from rig.agents.evaluation import (
+    EXPECTED,
+    Clip,
+    confusion_table,
+    credit_table,
+    fit,
+    hit_table,
+    in_fitted_half,
+    split_seed,
+)
 from rig.agents.tagging import BY_HAND, RULES, confidences, fitted_limits
 from rig.bank.loader import load_bank
+from rig.bank.models import Bank
+from rig.scoring.action import ActionScore
+from rig.scoring.cells import ScoredCell
 
 MEASURES = sorted({name for rule in RULES.values() for name in rule.measures})
 CALM = {
@@ -28,6 +42,8 @@ CALM = {
     "range_st": 8.0,
     "end_flatness": 0.1,
 }
+
+ALARMS = {tag: EXPECTED[tag] for tag in ("siren", "co_alarm", "smoke_alarm", "monitor_beep", "beeping")}
 
 
 def test_tags_rules_words_and_expectations_are_of_the_same_tags() -> None:
@@ -89,13 +105,37 @@ def test_tables_count_what_was_found_and_what_is_false() -> None:
     assert "| neutral | 8 | none 8 |" in confusion_table(clips)
 
 
-def test_the_packaged_limits_come_from_the_packaged_bank(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_split_by_what_has_a_tag() -> None:
+    cell = ScoredCell(
+        *("target", "item-1", "child", Condition.AUDIO, 0, "id", Ending.CALLED, False, "speaker", None, False, False),
+        action=ActionScore(0.5, False, 0.5, 0.5, (), ("do_it",)),
+    )
+    table = credit_table([cell], CLIPS, 0)
+    assert "| cues with a tag | 1 | 0.50 |" in table
+    assert "| with a tag: child | 1 | 0.50 |" in table
+
+
+@pytest.fixture(scope="module")
+def demo() -> Bank:
+    return load_bank("demo")
+
+
+@pytest.fixture(scope="module")
+def demo_clips(demo: Bank) -> list[Clip]:
+    return evaluation.measured(demo)
+
+
+def test_every_computed_alarm_is_told_from_every_other_sound(demo: Bank, demo_clips: list[Clip]) -> None:
+    one = replace(demo, items=(demo.item("demo-meals-01"),))
+    table = hit_table(evaluation.mixed(one, split_seed(demo_clips)), ALARMS)
+    assert table.count("| 2 of 2 | 0 of 26 |") == len(ALARMS), table
+
+
+def test_the_packaged_limits_come_from_the_packaged_bank(demo: Bank, demo_clips: list[Clip]) -> None:
     """Fitting anew would write the same file: nothing in it was turned by hand."""
-    bank = load_bank("demo")
-    clips = evaluation.measured(bank)
-    seed = split_seed(clips)
-    fitted = [clip for clip in clips if in_fitted_half(clip.item_id, seed)]
-    assert evaluation.as_text(fit(fitted), bank, seed, fitted) == tagging.limits_path().read_text(encoding="utf-8")
+    seed = split_seed(demo_clips)
+    fitted = [clip for clip in demo_clips if in_fitted_half(clip.item_id, seed)]
+    assert evaluation.as_text(fit(fitted), demo, seed, fitted) == tagging.limits_path().read_text(encoding="utf-8")
 
 
 def test_a_bank_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
