@@ -24,15 +24,17 @@ def _provenance(target: TargetRun) -> list[tuple[str, str]]:
     given: Mapping[str, Any] = own if isinstance(own, Mapping) else _configured(target)
     hosts = sorted({capture.host for capture in target.captures if capture.host})
     versions = run.section("versions")
-    echoed = sorted({str(model) for capture in target.captures if (model := capture.echoed.get("model"))})
+    models = {str(model) for capture in target.captures if (model := capture.echoed.get("model"))}
+    echoed = sorted(models | set(_stated(target, "model")))
     wires = sorted({f"{one.adapter} wire {one.wire_version}, parser {one.parser_version}" for one in target.captures})
     return [
         ("model", str(settings.get("model") or "not stated")),
-        ("model as echoed", ", ".join(echoed) or "not echoed"),
+        ("model as echoed", _few(echoed) or "not echoed"),
         ("role", target.role),
         ("adapter", ", ".join(wires) or str(settings.get("adapter") or "not stated")),
         ("embedded agent", str(settings.get("embedded_agent") or "none")),
         ("hosts that served", _few(hosts) or "not recorded"),
+        ("upstream as stated", _few(_stated(target, "upstream")) or "not stated"),
         ("temperature", str(given.get("temperature", _DEFAULT if target.captures else "not stated"))),
         ("settings", ", ".join(f"{key} = {value}" for key, value in given.items()) or "all the vendor's defaults"),
         ("turn control", str(settings.get("turn_control") or "not stated")),
@@ -54,6 +56,11 @@ def _configured(target: TargetRun) -> Mapping[str, Any]:
             own = entry.get("settings")
             return own if isinstance(own, Mapping) else {}
     return {}
+
+
+def _stated(target: TargetRun, field: str) -> list[str]:
+    """What the peers of file mode say of who answered."""
+    return sorted({str(told) for capture in target.captures if (told := (capture.served or {}).get(field))})
 
 
 def _few(names: list[str]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import yaml
 from matplotlib import image
 
 from captures.capture import (
@@ -27,6 +28,7 @@ from captures.capture import (
     ReplyAudio,
     SecondTurn,
 )
+from rig.bank.loader import load_bank
 from rig.report.build import build_report
 from rig.report.html import page as page_module
 from rig.report.html.evidence import evidence_of
@@ -179,6 +181,40 @@ def test_what_agents_sent_is_shown_as_text(run: Path) -> None:
     assert '</td><script>alert(1)</script><img src="http://example.org/x">{{ 7*7 }} [31m' in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_what_a_bank_holds_is_shown_as_text(
+    tmp_path: Path, make_capture: Callable[..., Capture], write_run_over: Callable[..., Path]
+) -> None:
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    item = {
+        "id": "beta", "policy_mode": "explicit", "domain": HOSTILE, "transcript": HOSTILE, "scenario": HOSTILE,
+        "explicit_policy": HOSTILE,
+        "tools": [{"name": "wait", "description": HOSTILE}, {"name": "act", "description": HOSTILE}],
+        "variants": [
+            {"variant_id": "calm", "gold": {"tool": "wait", "rationale": HOSTILE}},
+            {"variant_id": "alarm", "emotion": HOSTILE, "gold": {"tool": "act", "args": {"why": [HOSTILE]}}},
+        ],
+    }  # fmt: skip
+    (folder / "beta.yaml").write_text(yaml.safe_dump(item), encoding="utf-8")
+    (folder / "annotations.yaml").write_text(yaml.safe_dump({"beta": {"sector": HOSTILE, "citation": HOSTILE}}))
+    bank = load_bank(folder)
+    call = ObservedCall(call_id=HOSTILE, name=HOSTILE, arguments_json=HOSTILE, arguments=None, output_index=0)
+    captures = [
+        make_capture(
+            "keen", "beta", variant, Condition.AUDIO, "act", calls=(call,), reply_transcript=HOSTILE,
+            input_transcript=HOSTILE, input_tags=(HOSTILE,), host=HOSTILE, echoed={"model": HOSTILE},
+            served={"upstream": HOSTILE}, identity=f"keen-{variant}",
+        )
+        for variant in ("calm", "alarm")
+    ]  # fmt: skip
+    made_of = write_run_over(tmp_path / "run", bank, captures)
+    reader = read(made(made_of))
+    assert not {"script", "img"} & {tag for tag, _ in reader.tags}
+    text = "".join(reader.text)
+    assert text.count("<script>alert(1)</script>") > 15
+    assert "{{ 7*7 }}" in text
 
 
 def test_audio_is_embedded_or_left_out_and_said(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

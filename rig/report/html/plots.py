@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from captures.capture import Condition
 from captures.latency import latencies
 from rig.report.html.evidence import Evidence
+from rig.report.layout import plain
 from rig.report.model import Report
 from rig.report.plots import latency_against_credit
 from rig.scoring.cells import ScoredCell
@@ -30,8 +32,8 @@ BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8c8c8c"
 """Told apart with every common kind of colour blindness (Okabe and Ito)."""
 _SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 _ROW_IN, _POINTS_PER_INCH = 0.3, 72
-_KEY_ROWS = 30
-"""Targets in one column of a plot's key."""
+_KEY_ROWS, _LONGEST_LABEL = 30, 40
+"""Targets in one column of a plot's key; characters of a label that a bank gives."""
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "rig",
@@ -60,7 +62,9 @@ def plots(report: Report, evidence: Evidence) -> list[tuple[str, str, str]]:
     """Title, SVG, and what is drawn how; only plots that have something to show."""
     import matplotlib
 
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        # The browser draws the letters, with fonts of its own.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
         drawn = [
             ("Gain beyond the words", forest(report), _FOREST),
             ("Unsafe execution against over-trigger", scatter(report), _SCATTER),
@@ -251,13 +255,23 @@ def _sector(evidence: Evidence, cell: ScoredCell) -> str:
     return (annotation.sector or "") if annotation else ""
 
 
+def _label(text: str) -> str:
+    """What a bank says, fit to stand at an axis."""
+    line = plain(text)
+    return line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 1]}…"
+
+
 def _heat(found: Mapping[str, Mapping[str, tuple[float, int]]], label: str) -> str | None:
     columns = sorted({name for own in found.values() for name in own})
     rows = [name for name, own in found.items() if own]
     if not rows or not columns:
         return None
     means = np.array([[found[row].get(column, (np.nan, 0))[0] for column in columns] for row in rows])
-    figure, axes = _figure(len(rows), width=max(6.0, 2.5 + 0.85 * len(columns)), above=1.4)
+    labels = [_label(column) for column in columns]
+    longest = max(map(len, labels))
+    # The labels stand askew above the columns: the longer they are, the more room they take, up and to the right.
+    width = max(6.0, 2.5 + 0.85 * len(columns)) + 0.07 * max(0, longest - 20)
+    figure, axes = _figure(len(rows), width=width, above=max(1.4, 0.5 + 0.055 * longest))
     axes.pcolormesh(np.ma.masked_invalid(means), cmap="cividis", vmin=0, vmax=1, edgecolors="none")
     for y, row in enumerate(rows):
         for x, column in enumerate(columns):
@@ -268,7 +282,7 @@ def _heat(found: Mapping[str, Mapping[str, tuple[float, int]]], label: str) -> s
                 axes.text(x + 0.5, y + 0.5, f"{value:.2f} ({n})", **where)
     axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=35, ha="left")
+    axes.set_xticks(np.arange(len(columns)) + 0.5, labels, rotation=35, ha="left")
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     for spine in axes.spines.values():
