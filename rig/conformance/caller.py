@@ -63,6 +63,8 @@ class Turn:
     asked_ns: int = 0
     ended: bool = False
     """The answer came to its end within the limit."""
+    cut: bool = False
+    """The connection ended before the answer did."""
     spoken: bool = False
 
 
@@ -196,6 +198,7 @@ class Caller:
         watch = _EndWatch(self.scene.talk, turn.asked, self._able)
         limit_s = self._stage.limits.turn_s if limit_s is None else limit_s
         turn.ended = await self.scene.talk.until(watch.over, limit_s) and not watch.gave_up
+        turn.cut = not turn.ended and self.scene.talk.over
 
     def send(self, *frames: OutFrame) -> None:
         """Send as they are."""

@@ -179,9 +179,7 @@ def _no_tools(scenes: list[Scene], _: Limits) -> Judgement:
     if not in_session(scenes):
         return NO_SESSION
     return [
-        broken(
-            "a session set up with no tools must hold no tool.call: keep nothing from other sessions", scene, message
-        )
+        broken("call nothing where session.setup offers no tools: keep nothing from other sessions", scene, message)
         for scene, message, _ in _calls(scenes)
     ]
 

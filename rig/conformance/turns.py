@@ -131,7 +131,7 @@ def _ends(which: Callable[[Turn], bool], what: str) -> Callable[[list[Scene], Li
             error = _failure_in(answer)
             if error is not None:
                 found.append(broken(f"{what} met an error", scene, error))
-            elif scene.talk.over:
+            elif turn.cut or turn.asked is None:
                 found.append(
                     broken(f"{what} had no end: the connection ended first", scene, answer[-1] if answer else None)
                 )
