@@ -53,6 +53,8 @@ def impression(body: bytes) -> Impression | str:
     data = json.loads(body)
     if isinstance(data, dict) and isinstance(data.get("error"), str):
         return str(data["error"])
-    if isinstance(data, dict) and isinstance(data.get("words"), str) and isinstance(data.get("confidence"), dict):
-        return Impression(data["words"], {str(tag): float(sure) for tag, sure in data["confidence"].items()})
+    sure = data.get("confidence") if isinstance(data, dict) else None
+    if isinstance(sure, dict) and isinstance(data.get("words"), str):
+        if all(isinstance(one, int | float) for one in sure.values()):
+            return Impression(data["words"], {str(tag): float(one) for tag, one in sure.items()})
     raise ValueError("neither an impression nor an error")
