@@ -53,8 +53,7 @@ def impression(body: bytes) -> Impression | str:
     data = json.loads(body)
     if isinstance(data, dict) and isinstance(data.get("error"), str):
         return str(data["error"])
-    sure = data.get("confidence") if isinstance(data, dict) else None
-    numbers = isinstance(sure, dict) and all(isinstance(one, int | float) for one in sure.values())
-    if numbers and isinstance(data.get("words"), str):
+    sure = data.get("confidence") if isinstance(data, dict) and isinstance(data.get("words"), str) else None
+    if isinstance(sure, dict) and all(isinstance(one, int | float) for one in sure.values()):
         return Impression(data["words"], {str(tag): float(one) for tag, one in sure.items()})
     raise ValueError("neither an impression nor an error")
