@@ -11,6 +11,7 @@ from rig.checks.judge import Judged, Outcome
 from rig.report.escape import markdown_escaped
 from rig.report.layout import plain
 
+_HOW = "A bound is tested by the 95 % interval of what was measured."
 _WORDS = {0: "passed", 1: "failed", 2: "could not be measured"}
 
 
@@ -46,12 +47,14 @@ def as_json(judged: Sequence[Judged], code: int, warnings: Sequence[str]) -> dic
     }
 
 
-def markdown(judged: Sequence[Judged], code: int, run: str, warnings: Sequence[str]) -> str:
-    """A section for a job summary; ends with a newline."""
+def markdown(
+    judged: Sequence[Judged], code: int, run: str, warnings: Sequence[str], name: str = "rig check", how: str = _HOW
+) -> str:
+    """A section for a job summary; ends with a newline. `name` is the command's, `how` says how limits are judged."""
     written = [
-        f"## rig check: {_WORDS[code]}",
+        f"## {name}: {_WORDS[code]}",
         "",
-        f"Run: {markdown_escaped(plain(run))}. A bound is tested by the 95 % interval of what was measured.",
+        f"Run: {markdown_escaped(plain(run))}. {how}",
         "",
         "| outcome | target | limit | measured |",
         "| --- | --- | --- | --- |",
@@ -67,26 +70,28 @@ def markdown(judged: Sequence[Judged], code: int, run: str, warnings: Sequence[s
     return "\n".join(written) + "\n"
 
 
-def junit(judged: Sequence[Judged], inconclusive_passes: bool) -> str:
+def junit(judged: Sequence[Judged], inconclusive_passes: bool, name: str = "rig check") -> str:
     """One suite per target, one case per limit. Inconclusive is an error, or skipped where the limits let it pass."""
-    root = ET.Element("testsuites", name="rig check")
+    root = ET.Element("testsuites", name=name)
     totals = Counter[str]()
     for target in dict.fromkeys(one.target for one in judged):
         own = [one for one in judged if one.target == target]
         suite = ET.SubElement(root, "testsuite", name=plain(target))
         counts = Counter[str](tests=len(own), failures=0, errors=0, skipped=0)
         for one in own:
-            case = ET.SubElement(suite, "testcase", classname=f"rig.check.{plain(target)}", name=plain(one.limit))
-            kind = _junit_kind(one.outcome, inconclusive_passes)
-            if kind:
-                ET.SubElement(case, kind, message=plain(one.detail), type=one.outcome.value)
-                counts[{"failure": "failures", "error": "errors", "skipped": "skipped"}[kind]] += 1
+            case = ET.SubElement(
+                suite, "testcase", classname=f"{name.replace(' ', '.')}.{plain(target)}", name=plain(one.limit)
+            )
+            element = _junit_kind(one.outcome, inconclusive_passes)
+            if element:
+                ET.SubElement(case, element, message=plain(one.detail), type=one.outcome.value)
+                counts[{"failure": "failures", "error": "errors", "skipped": "skipped"}[element]] += 1
             ET.SubElement(case, "system-out").text = plain(one.detail)
-        for name, count in counts.items():
-            suite.set(name, str(count))
+        for kind, count in counts.items():
+            suite.set(kind, str(count))
         totals += counts
-    for name in ("tests", "failures", "errors", "skipped"):
-        root.set(name, str(totals[name]))
+    for kind in ("tests", "failures", "errors", "skipped"):
+        root.set(kind, str(totals[kind]))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

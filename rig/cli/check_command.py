@@ -40,11 +40,11 @@ def check_run(
     code = exit_code(judged, limits.inconclusive_passes)
     text = written.markdown(judged, code, str(run), loaded.warnings)
     if junit is not None:
-        _write(junit, written.junit(judged, limits.inconclusive_passes))
+        write_text(junit, written.junit(judged, limits.inconclusive_passes))
     if summary is not None:
-        _write(summary, text)
+        write_text(summary, text)
     if step_summary := os.environ.get(STEP_SUMMARY_ENV):
-        _write(Path(step_summary), text, append=True)
+        write_text(Path(step_summary), text, append=True)
     if as_json:
         print(json.dumps(written.as_json(judged, code, loaded.warnings), indent=2, allow_nan=False))
     else:
@@ -54,7 +54,8 @@ def check_run(
     return code
 
 
-def _write(path: Path, text: str, append: bool = False) -> None:
+def write_text(path: Path, text: str, append: bool = False) -> None:
+    """Write or append. Raises LimitsError, one line, where that cannot be."""
     try:
         with path.open("a" if append else "w", encoding="utf-8") as file:
             file.write(text)

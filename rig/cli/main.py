@@ -56,10 +56,11 @@ def demo(
 
     Example: rig demo --quick
     """
+    from rig.cli.chosen import Chosen
     from rig.cli.run_command import DEMO_QUICK_ITEMS, demo_config_path, run_and_report
 
-    items = DEMO_QUICK_ITEMS if quick else None
-    code = run_and_report(demo_config_path(), out, dry_run=dry_run, as_json=as_json, verbose=verbose, items=items)
+    chosen = Chosen(DEMO_QUICK_ITEMS if quick else ())
+    code = run_and_report(demo_config_path(), out, dry_run=dry_run, as_json=as_json, verbose=verbose, chosen=chosen)
     raise typer.Exit(code)
 
 
@@ -81,6 +82,11 @@ def run(
     store: Annotated[
         str | None, typer.Option("--store", help="Keep the run folder also in this fsspec store, e.g. s3://bucket/run.")
     ] = None,
+    item: Annotated[list[str] | None, typer.Option("--item", help="Only items of this id or glob, repeatable.")] = None,
+    condition: Annotated[
+        list[str] | None, typer.Option("--condition", help="Only audio, text_twin or probe, repeatable.")
+    ] = None,
+    target: Annotated[list[str] | None, typer.Option("--target", help="Only this target, repeatable.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -93,6 +99,7 @@ def run(
     """
     if on is not None and workers > 1:
         raise typer.BadParameter("--workers are processes of this machine, --on a cluster; give one of them")
+    from rig.cli.chosen import Chosen
     from rig.cli.run_command import run_and_report
     from rig.engine.run import Places
 
@@ -103,6 +110,7 @@ def run(
         as_json=as_json,
         verbose=verbose,
         max_cost=max_cost,
+        chosen=Chosen(item or (), condition or (), target or ()),
         places=Places(workers, on),
         store_url=store,
     )
@@ -258,6 +266,61 @@ def check(
     from rig.cli.check_command import check_run
 
     raise typer.Exit(check_run(run, config, baseline, bank, junit=junit, summary=summary, as_json=as_json))
+
+
+@app.command()
+def smoke(
+    config: Annotated[Path, typer.Argument(help="Config file (YAML).", show_default=False)],
+    out: Out = None,
+    target: Annotated[list[str] | None, typer.Option("--target", help="Only this target, repeatable.")] = None,
+    own_items: Annotated[
+        bool, typer.Option("--own-items", help="The config's own bank and items, for agents that take no others.")
+    ] = False,
+    credit: Annotated[
+        float | None, typer.Option("--credit", min=0, max=1, help="Least mean credit on audio; default: not judged.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Try whether a config's agents work: a small fixed suite, in under two minutes.
+
+    Eight items of the demo bank with every kind of cue, as audio and as text: no cell may end in an error, every one is
+    answered, and tools are called. Exit code 0: so it is; 1: not; 2: it could not be measured.
+
+    Example: rig smoke configs/bring-your-own-socket.yaml --junit smoke.xml
+    """
+    from rig.cli.smoke_command import smoke as run_smoke
+
+    code = run_smoke(
+        config,
+        out,
+        target or [],
+        own_items=own_items,
+        credit_at_least=credit,
+        junit=junit,
+        as_json=as_json,
+        verbose=verbose,
+    )
+    raise typer.Exit(code)
+
+
+@app.command()
+def cells(
+    run: Annotated[Path, typer.Argument(help="Run folder.", show_default=False)],
+    target: Annotated[list[str] | None, typer.Option("--target", help="Only this target, repeatable.")] = None,
+    bank: Annotated[Path | None, typer.Option("--bank", help="Bank folder; default: the run's own.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what became of every cell of a run: what was called, heard and said, credit, times.
+
+    Exit code 2: there is none.
+
+    Example: rig cells runs/first --json
+    """
+    from rig.cli.cells_command import print_cells
+
+    raise typer.Exit(print_cells(run, target or [], bank, as_json=as_json))
 
 
 @app.command("floors")

@@ -18,6 +18,7 @@ from rich.table import Table
 from captures.log_scrub import scrubbed_hooks
 from captures.run_folder import RunFolder, new_run_id
 from captures.scrub import Scrubber
+from rig.cli.chosen import EVERYTHING, Chosen
 from rig.cli.failures import printable
 from rig.cli.progress import RunProgress
 from rig.cli.report_command import print_report, report_console
@@ -56,19 +57,17 @@ def run_and_report(
     as_json: bool,
     verbose: bool,
     max_cost: float | None = None,
-    items: tuple[str, ...] | None = None,
+    chosen: Chosen = EVERYTHING,
     places: Places = HERE,
     store_url: str | None = None,
 ) -> int:
-    """Run a config and print its report; the process's exit code. `max_cost` and `items` go before the config's own.
+    """Run a config and print its report; the process's exit code. `max_cost` and `chosen` go before the config's own.
 
     With `store_url` the run folder is kept there as well, and what that holds already is fetched first.
     """
-    resolved = load_config(config_path)
+    resolved = chosen.of(load_config(config_path))
     if max_cost is not None:
         resolved = replace(resolved, config=resolved.config.model_copy(update={"max_cost": max_cost}))
-    if items is not None:
-        resolved = replace(resolved, config=resolved.config.model_copy(update={"items": items}))
     if dry_run:
         return _plan_only(resolved, as_json=as_json)
 
@@ -218,7 +217,16 @@ def _print_plan(prepared: Prepared, *, as_json: bool) -> None:
         for left in prepared.plan.not_planned
     ]
     if as_json:
-        print(json.dumps({"targets": rows, "not_planned": not_planned, "input_errors": list(prepared.input_errors)}))
+        planned = {
+            target.name: [
+                {"item": c.item_id, "variant": c.variant_id, "condition": str(c.condition), "repeat": c.repeat}
+                for c in prepared.plan.of(target.name)
+            ]
+            for target in prepared.targets
+        }
+        inputs = list(prepared.input_errors)
+        told = {"targets": rows, "not_planned": not_planned, "input_errors": inputs, "planned": planned}
+        print(json.dumps(told))
         return
     table = Table(title=f"bank {prepared.bank.name} {prepared.bank.version}: the plan; nothing connected")
     for column in rows[0]:
