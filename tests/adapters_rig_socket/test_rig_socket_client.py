@@ -78,6 +78,10 @@ def test_registry_entry() -> None:
         ("ws://h:port/", {}, "base_url: must look like"),
         ("ws://u:SECRETSECRET@h/", {}, "base_url: no user name"),
         (URL, {"input_rate": 8000}, "settings.input_rate: "),
+        (URL, {"takes_setup": False}, "settings.tools: required with takes_setup: false"),
+        (URL, {"tools": ["refund"]}, "settings.tools: only for an agent with tools of its own"),
+        (URL, {"takes_setup": False, "tools": [""]}, "settings.tools.0: "),
+        (URL, {"end_silence_s": 0.1}, "settings.end_silence_s: "),
         (URL, {"input_rate_hz": 22050}, "settings.input_rate_hz: "),
         (URL, {"input_rate_hz": "8000"}, "settings.input_rate_hz: "),
         (URL, {"headers": {"X-Key": "SECRETSECRET\r\nHost: elsewhere"}}, "settings.headers.X-Key: "),
@@ -113,6 +117,25 @@ def test_capabilities_follow_the_settings() -> None:
     assert not client().capabilities.waits_for_tool_result
     assert client(waits_for_tool_result=True).capabilities.waits_for_tool_result
     assert client().capabilities.turn_modes == {TurnMode.MANUAL, TurnMode.SERVER_VAD}
+
+
+def test_an_agent_with_its_own_prompt_and_tools_is_sent_neither() -> None:
+    half = client(takes_setup=False, tools=["refund"])
+    able = half.capabilities
+    assert (able.takes_setup, able.declared_tools, able.probe) == (False, frozenset({"refund"}), False)
+    (message,) = sent(half.open(Setup("Be kind.", (ToolSpec("refund", "", {}),), 24000)))
+    assert (message["instructions"], message["tools"]) == ("", [])
+    assert client().capabilities.declared_tools is None
+
+
+def test_full_duplex_is_declared() -> None:
+    able = client(end_silence_s=1, continuous_audio=True, text_turns=False).capabilities
+    assert (able.ends_by_silence_s, able.continuous_audio, able.text_twin) == (1, True, False)
+    assert able.turn_modes == {TurnMode.SERVER_VAD}
+    assert not able.deterministic_turns
+    waits = client(end_silence_s=0.5).capabilities
+    assert (waits.ends_by_silence_s, waits.continuous_audio) == (0.5, False)
+    assert TurnMode.MANUAL in waits.turn_modes
 
 
 def test_setup_message() -> None:
