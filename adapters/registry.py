@@ -19,6 +19,7 @@ _FOLDERS: dict[str, str] = {
     "openai_live": "adapters.openai_live",
     "rig_socket": "adapters.rig_socket",
     "python_agent": "adapters.python_agent",
+    "template_socket": "adapters.template_socket",
     "chat_audio": "adapters.chat_audio",
     "cascade": "adapters.cascade",
     "openai_chat": "adapters.openai_chat",

@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from adapters import registry
-from adapters.dialect import Hosted, TurnMode
+from adapters.dialect import Hosted, ReadsFiles, TurnMode
 from captures.capture import Condition
 from captures.scrub import Scrubber, is_secret, secrets_in_url
 from rig.agents import faults
@@ -273,6 +273,7 @@ def _resolved(raw: object, where: str, folder: Path, environ: Mapping[str, str])
             target.name: _keys(target, f"targets[{number}] ({target.name})", environ, used, problems)
             for number, target in enumerate(config.targets)
         }
+        own = dict(_file_secrets(config, folder, environ, used, problems))
         names = [target.name for target in config.targets]
         problems += [f"targets: name {name!r} is used twice" for name in dict.fromkeys(names) if names.count(name) > 1]
         problems += _unknown_names(config, names)
@@ -283,10 +284,27 @@ def _resolved(raw: object, where: str, folder: Path, environ: Mapping[str, str])
         config=config,
         folder=folder,
         keys=keys,
-        secrets=frozenset(_secrets_in(config, used, (key for own in keys.values() for key in own.values()))),
+        secrets=frozenset(_secrets_in(config, used, _secret_values(keys, own))),
         secret_names=tuple(sorted(used)),
         public=raw,
     )
+
+
+def _file_secrets(
+    config: Config, folder: Path, environ: Mapping[str, str], used: dict[str, str], problems: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Environment names and values that files beside the config may use."""
+    for number, target in enumerate(config.targets):
+        dialect = registry.dialect(target.adapter)
+        if isinstance(dialect, ReadsFiles):
+            place = f"targets[{number}] ({target.name})"
+            for name in dialect.secret_names(target.settings, folder):
+                yield name, _value(name, place, environ, used, problems)
+
+
+def _secret_values(keys: Mapping[str, Mapping[str, str]], own: Mapping[str, str]) -> Iterator[str]:
+    yield from (key for pool in keys.values() for key in pool.values())
+    yield from own.values()
 
 
 def _unknown_names(config: Config, known: Collection[str]) -> Iterator[str]:
@@ -307,7 +325,7 @@ def _keys(
     if target.faults and not target.embedded_agent:
         problems.append(f"{place}: faults are for an embedded_agent; another emulator has its own --fault")
     envs = list(dict.fromkeys([*([target.api_key_env] if target.api_key_env else []), *target.api_key_envs]))
-    hosted = isinstance(registry.dialect(target.adapter), Hosted)
+    hosted = isinstance(registry.dialect(target.adapter), Hosted | ReadsFiles)
     if not envs and not target.embedded_agent and not target.base_url and not hosted:
         default = registry.dialect(target.adapter).default_key_env
         hint = f"api_key_env: {default}" if default else "base_url"

@@ -60,7 +60,7 @@ class WebSocketTransport:
         on_closed: Callable[[ClosedBy], None],
     ) -> None:
         """See `Transport.connect`. Redirects are not followed: they would carry the key to another host."""
-        listener = _Listener(self._clock, on_frame, on_closed)
+        listener = _Listener(self._clock, self._opened, on_frame, on_closed)
         proxy = _proxy_for(endpoint.url)
         headers = _Headers(endpoint.headers, self._clock)
         failure: TransportError
@@ -84,8 +84,13 @@ class WebSocketTransport:
             failure = TransportError(f"{endpoint.label} closed the connection during the handshake", code="network")
         except (picows.WSError, OSError, ssl.SSLError, ValueError) as error:
             failure = _typed(error, endpoint)
+        self._ws = None
         # Raised outside the handler: the original holds the request with its authorization header.
         raise failure
+
+    def _opened(self, ws: picows.WSTransport) -> None:
+        """A greeting may come with the handshake, and what it is answered with must not be lost."""
+        self._ws = ws
 
     async def _connected(self, url: WSParsedURL) -> socket.socket:
         """A socket connected to the host, with the times of both steps noted."""
@@ -145,10 +150,15 @@ class WebSocketTransport:
 
 class _Listener(picows.WSListener):
     def __init__(
-        self, clock: Clock, on_frame: Callable[[InFrame], None], on_closed: Callable[[ClosedBy], None]
+        self,
+        clock: Clock,
+        on_opened: Callable[[picows.WSTransport], None],
+        on_frame: Callable[[InFrame], None],
+        on_closed: Callable[[ClosedBy], None],
     ) -> None:
         super().__init__()
         self._clock = clock
+        self._on_opened = on_opened
         self._on_frame = on_frame
         self._on_closed = on_closed
         self._parts: list[bytes] = []
@@ -158,6 +168,9 @@ class _Listener(picows.WSListener):
         self._pinged_ns: int | None = None
         self._pings = 0
         self.round_trips_ns: list[int] = []
+
+    def on_ws_connected(self, transport: picows.WSTransport) -> None:
+        self._on_opened(transport)
 
     def ping(self, transport: picows.WSTransport) -> None:
         """Send one, unless one is under way or enough were sent."""

@@ -27,6 +27,7 @@ from anyio.abc import TaskGroup
 from adapters import registry
 from adapters.dialect import DialectInfo
 from adapters.server import ChecksHandshake, Handshake, ServerDialect
+from adapters.template_socket.emulated.server import PATHS
 from rig.agents import brain_wire, children, faults, parent
 from rig.agents.agent import AGENT_NAMES, EmbeddedAgent, Traits
 from rig.agents.brain_client import BrainClient, Ears
@@ -61,6 +62,7 @@ ROUTES: dict[str, Route] = {
     "xai_realtime": Route(("/v1/realtime",), "/v1/realtime"),
     "vercel_gateway": Route(("/v4/ai/realtime-model",), "/v4/ai/realtime-model"),
     "rig_socket": Route(("/", "/agent"), "/"),
+    "template_socket": Route(tuple(PATHS), "/"),
     "chat_audio": _COMPLETIONS,
     "cascade": Route(("/v1/chat/completions", "/v1/audio/transcriptions", "/v1/audio/tags"), "/v1", websocket=False),
     "openai_chat": _COMPLETIONS,

@@ -6,8 +6,10 @@ import asyncio
 import socket
 import ssl
 import struct
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from hashlib import sha1
 from pathlib import Path
 
 import anyio
@@ -210,6 +212,32 @@ def test_a_connection_lost_in_the_handshake_is_a_failure_at_once() -> None:
         assert caught.value.code == "network"
 
     asyncio.run(main())
+
+
+def test_what_answers_a_greeting_that_came_with_the_handshake_is_sent() -> None:
+    async def run() -> bytes:
+        heard = asyncio.get_running_loop().create_future()
+
+        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            request = await reader.readuntil(b"\r\n\r\n")
+            key = next(line for line in request.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key"))
+            accept = b64encode(sha1(key.split(b": ")[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+            answer = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            writer.write(answer + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n" + b"\x81\x05hello")
+            frame = await reader.read(64)
+            heard.set_result(bytes(byte ^ frame[2 + n % 4] for n, byte in enumerate(frame[6:])))
+            writer.close()
+
+        server = await asyncio.start_server(greet, "127.0.0.1", 0)
+        async with server, asyncio.timeout(5):
+            transport = WebSocketTransport(MonotonicClock())
+            endpoint = Endpoint(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/", {}, "agent")
+            await transport.connect(endpoint, lambda _: transport.write(OutFrame(b"settings")), lambda _: None)
+            await transport.close()
+            got: bytes = await heard
+            return got
+
+    assert uvloop.run(run()) == b"settings"
 
 
 def test_a_peer_that_breaks_the_protocol_is_closed_by_us() -> None:
