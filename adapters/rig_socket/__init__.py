@@ -13,7 +13,7 @@ class RigSocketDialect:
 
     name = "rig_socket"
     wire_version = 1
-    parser_version = 1
+    parser_version = 2
     default_key_env: str | None = None
 
     def client(self, settings: TargetSettings) -> ClientDialect:

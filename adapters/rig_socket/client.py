@@ -81,7 +81,11 @@ class RigSocketSettings(StrictSettings):
 
 _CALL = re.compile(rb'"type"\s*:\s*"tool\.call"')
 _NAME = re.compile(rb'"name"\s*:\s*"([^"\\]{1,200})"')
+_BASE64 = re.compile(rb'"(?:[A-Za-z0-9+/]|\\/){160,}={0,2}"')
 _RAW_CALL_BYTES = 10_000
+_OWN: Final = "x_"
+"""Types and fields of an agent's own."""
+_MOST_NOTED: Final = 20
 
 
 class RigSocketClient:
@@ -120,6 +124,7 @@ class RigSocketClient:
         """The answer has ended or failed: a close ends nothing more."""
         self._output_rate_hz = wire.OUTPUT_RATE_HZ
         self._given: set[str] = set()
+        self._noted_before: set[tuple[str, str]] = set()
         self._readers: Mapping[str, Callable[[JsonObject], Event | Sequence[Event]]] = {
             FromAgent.READY: self._on_ready,
             FromAgent.ERROR: self._on_error,
@@ -220,9 +225,9 @@ class RigSocketClient:
             return _unreadable(brief(f"a message has no type; its fields: {', '.join(fields)}", 200)), ()
         reader = self._readers.get(kind)
         if reader is None:
-            return [Unrecognised(brief(kind, 200))], ()
+            return [Unrecognised(brief(kind, 200)), *self._on_unknown_type(kind, frame.payload)], ()
         events = reader(fields)
-        return events if isinstance(events, Sequence) else [events], ()
+        return [*(events if isinstance(events, Sequence) else [events]), *self._on_unknown_fields(kind, fields)], ()
 
     def connect_failed(self, error: TransportError) -> Event:
         """401, 403, 404 and other 4xx refuse the target; 429, 5xx and network failures may be tried again."""
@@ -233,6 +238,26 @@ class RigSocketClient:
         if self._over or (not closed.by_peer and closed.code is not None):
             return None
         return self._without_secrets(fault_of_close(closed, self._ready))
+
+    def _on_unknown_type(self, kind: str, payload: bytes) -> Sequence[Event]:
+        if _BASE64.search(payload):
+            return self._noted("audio_as_text", f"{brief(kind, 60)}: audio belongs in binary frames; it is not heard")
+        if kind.startswith(_OWN):
+            return ()
+        return self._noted("unknown_type", f"{brief(kind, 60)}: not a type of the rig socket; it is ignored")
+
+    def _on_unknown_fields(self, kind: str, fields: JsonObject) -> Sequence[Event]:
+        unknown = sorted(name for name in fields.keys() - wire.fields_of(kind) if not name.startswith(_OWN))
+        if not unknown:
+            return ()
+        return self._noted("unknown_field", f"{kind} has no field {brief(', '.join(unknown), 100)}; it is ignored")
+
+    def _noted(self, code: str, text: str) -> Sequence[Event]:
+        """Told once."""
+        if (code, text) in self._noted_before or len(self._noted_before) >= _MOST_NOTED:
+            return ()
+        self._noted_before.add((code, text))
+        return [Warned(code, text)]
 
     def _on_audio(self, pcm: bytes) -> Event:
         if not self._ready:

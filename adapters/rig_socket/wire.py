@@ -7,6 +7,7 @@ a message means (see `client` and `server`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -96,6 +97,13 @@ def setup_fields(setup: Setup) -> JsonObject:
 def setup_message(setup: Setup) -> OutFrame:
     """`session.setup`."""
     return control(FromRig.SETUP, **setup_fields(setup))
+
+
+@functools.cache
+def fields_of(kind: str) -> frozenset[str]:
+    """The fields of a message of either side, by `schema.json`; raises KeyError for an unknown type."""
+    schema = orjson.loads(SCHEMA_PATH.read_bytes())
+    return frozenset(schema["$defs"][kind]["properties"])
 
 
 class SetupError(ValueError):

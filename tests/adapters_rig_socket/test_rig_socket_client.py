@@ -216,7 +216,11 @@ CALL = {"type": "tool.call", "call_id": "a", "name": "refund", "arguments": {"am
         ({"type": "turn.end"}, [AnswerEnded(AnswerEnd.COMPLETED)]),
         ({"type": "turn.end", "reason": "length"}, [AnswerEnded(AnswerEnd.LENGTH)]),
         ({"type": "turn.end", "reason": "content_filter"}, [AnswerEnded(AnswerEnd.CONTENT_FILTER)]),
-        ({"type": "turn.end", "reason": "cancelled", "more": 1}, [AnswerEnded(AnswerEnd.CANCELLED)]),
+        ({"type": "turn.end", "reason": "cancelled", "x_more": 1}, [AnswerEnded(AnswerEnd.CANCELLED)]),
+        (
+            {"type": "turn.end", "more": 1},
+            [AnswerEnded(AnswerEnd.COMPLETED), Warned("unknown_field", "turn.end has no field more; it is ignored")],
+        ),
         ({"type": "turn.end", "reason": "tired"}, [AnswerEnded(AnswerEnd.INCOMPLETE, "tired")]),
         (
             CALL,
@@ -241,7 +245,11 @@ CALL = {"type": "tool.call", "call_id": "a", "name": "refund", "arguments": {"am
             CALL | {"call_id": 7},
             [ToolCallStarted("7", "refund", 0), ToolCall("7", "refund", '{"amount":5}', {"amount": 5}, 0)],
         ),
-        ({"type": "mood", "happy": True}, [Unrecognised("mood")]),
+        ({"type": "x_mood", "happy": True}, [Unrecognised("x_mood")]),
+        (
+            {"type": "mood", "happy": True},
+            [Unrecognised("mood"), Warned("unknown_type", "mood: not a type of the rig socket; it is ignored")],
+        ),
         (
             {"type": "error", "code": "busy", "message": "later", "kind": "rate_limit", "retry_after_s": 2},
             [Failed(FailureKind.RATE_LIMIT, "busy", "later", 2.0)],
