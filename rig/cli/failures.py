@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from adapters.template_socket.template import TemplateError
+from captures.cassette import CassetteError
 from captures.lock import FolderLockedError
 from captures.run_folder import RunFolderError
 from captures.scrub import Scrubber
@@ -14,6 +16,7 @@ from rig.bank.rendering.errors import RenderError
 from rig.checks.limits import LimitsError
 from rig.cli.calibrate_command import CalibrationError
 from rig.cli.secrets_seen import seen
+from rig.cli.template_command import SessionFileError
 from rig.cli.timing_command import TimingError
 from rig.config import ConfigError
 from rig.conformance.run import ConformanceError
@@ -28,6 +31,7 @@ _PLAIN = (
     BankError,
     BankMismatchError,
     CalibrationError,
+    CassetteError,
     ChildError,
     ConfigError,
     ConformanceError,
@@ -40,6 +44,8 @@ _PLAIN = (
     ReplayError,
     ReportError,
     RunFolderError,
+    SessionFileError,
+    TemplateError,
     TimingError,
     WriterError,
 )

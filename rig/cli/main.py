@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 bank_app = typer.Typer(help="Look at and check banks of items.", no_args_is_help=True)
 app.add_typer(bank_app, name="bank")
+template_app = typer.Typer(help="Templates: agents with a JSON protocol of their own.", no_args_is_help=True)
+app.add_typer(template_app, name="template")
 
 
 def _one_format(context: typer.Context, wanted: bool) -> bool:
@@ -693,6 +695,42 @@ def new_(
         voice=voice,
     )
     raise typer.Exit(new(bank, given))
+
+
+@template_app.command("try")
+def template_try(
+    template: Annotated[
+        str, typer.Argument(help="A template's YAML file, or a shipped one's name.", show_default=False)
+    ],
+    session: Annotated[
+        Path, typer.Argument(help="A recorded session: JSON lines, or wire/*.jsonl.zst of a run.", show_default=False)
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show which message of a recorded session becomes which event.
+
+    Connects to nothing and reads no environment. A line of the session is a message of the agent as it came, or
+    {"direction": "received", "text": …}, with "json" or base64 in "binary" instead of "text"; lines with
+    "direction": "sent" are left out. Exit code 1: a message was not understood.
+
+    Example: rig template try my-agent.yaml session.jsonl
+    """
+    from rig.cli.template_command import try_template
+
+    raise typer.Exit(try_template(template, session, as_json=as_json))
+
+
+@template_app.command("show")
+def template_show(
+    name: Annotated[str | None, typer.Argument(help="A shipped template; without it, their names.")] = None,
+) -> None:
+    """Print a shipped template, as a start for one's own.
+
+    Example: rig template show plain_json > my-agent.yaml
+    """
+    from rig.cli.template_command import show_template
+
+    raise typer.Exit(show_template(name))
 
 
 def _version(wanted: bool) -> None:
