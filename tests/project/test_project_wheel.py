@@ -8,6 +8,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 PACKAGES = ("captures", "transports", "adapters", "turn_control", "rig")
+PLUGIN = "rig_pytest.py"
 
 
 def test_wheel_holds_code_and_data(repo_dir: Path, tmp_path: Path) -> None:
@@ -19,7 +20,11 @@ def test_wheel_holds_code_and_data(repo_dir: Path, tmp_path: Path) -> None:
     with ZipFile(built) as wheel:
         inside = set(wheel.namelist())
     listed = subprocess.run(
-        ["git", "ls-files", "-z", *PACKAGES, "configs"], cwd=repo_dir, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", *PACKAGES, PLUGIN, "configs"],
+        cwd=repo_dir,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     wanted = {
         f"rig/{path}" if path.startswith("configs/") else path
@@ -28,4 +33,4 @@ def test_wheel_holds_code_and_data(repo_dir: Path, tmp_path: Path) -> None:
     }
     assert wanted - inside == set()
     assert {"rig/configs/demo.yaml", "rig/prompts/probe.txt", "rig/bank/demo/bank.yaml"} <= inside
-    assert {path.split("/")[0] for path in inside if ".dist-info/" not in path} == set(PACKAGES)
+    assert {path.split("/")[0] for path in inside if ".dist-info/" not in path} == {*PACKAGES, PLUGIN}
