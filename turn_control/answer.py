@@ -14,6 +14,7 @@ from captures.events import (
     AnswerEnded,
     AudioDelta,
     Delegated,
+    Event,
     Failed,
     FailureKind,
     Interrupted,
@@ -118,6 +119,11 @@ class AnswerTracker:
         elif isinstance(event, Interrupted) and self._last_content_ns is not None:
             self._notes.add("the agent's speech was interrupted")
 
+    def came_late(self, event: Event) -> None:
+        """Note what is no part of the answer, since its end had come."""
+        if self._end is not None and isinstance(event, Content):
+            self._notes.add(f"{type(event).__name__} after the end of the answer is not kept")
+
     def closed(self, closed: ClosedBy) -> None:
         """The connection has ended."""
         if self._closed is None:
@@ -139,7 +145,7 @@ class AnswerTracker:
             if self._end_is_early:
                 self._end = None  # that answer was to half a question; this one goes on
             elif t_ns > self._end[0] + self._grace_ns:
-                self._notes.add(f"{type(event).__name__} after the end of the answer is not kept")
+                self.came_late(event)
                 return
         self._last_content_ns = t_ns
         self._marks.setdefault(Mark.FIRST_EVENT, t_ns)

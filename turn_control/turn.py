@@ -230,6 +230,12 @@ class _Turn:
         event = timed.event
         if self._belongs_before is not None and self._belongs_before(timed):
             return
+        due_ns = self._due_ns()
+        if due_ns is not None and due_ns < timed.t_ns:
+            # The turn was over before this came, though a busy loop has not said so yet.
+            self._tracker.came_late(event)
+            self._woken.set()
+            return
         self._tracker.feed(timed)
         self._reply.feed(timed)
         if self._cut_in_s is not None and self._cut_in_ns is None and isinstance(event, AudioDelta):
