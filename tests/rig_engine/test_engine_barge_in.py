@@ -23,6 +23,7 @@ TARGETS: dict[str, dict[str, Any]] = {
     "cascade": {"settings": {"transcriber": {"model": "w"}}},
     "gemini_live": {"model": "gemini-3.8-live"},
     "vercel_gateway": {"model": "openai/gpt-realtime"},
+    "template_socket": {"settings": {"template": "plain_json"}},
     "openai_live": {"settings": {"delegate_model": "d"}, "turn_control": {"mode": "server_vad"}},
     "nova_sonic": {
         "model": "amazon.nova-2-sonic-v1:0",
