@@ -397,7 +397,8 @@ def _secrets_in_settings(settings: Mapping[str, Any]) -> Iterator[str]:
             yield str(value)
             yield str(value).split()[-1]  # the token of "Bearer <token>"
     for name, value in settings.items():
-        if isinstance(value, Mapping) and name != "headers":
+        # What the rig has read from a file is public: secrets stand there by name.
+        if isinstance(value, Mapping) and name not in ("headers", "declared"):
             yield from _secrets_in_settings(value)
         elif name == "api_key" and isinstance(value, str):
             yield value

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adapters.template_socket.expressions import ExpressionError, Rendered, compiled, expression
+from captures.scrub import is_secret
 
 MAX_TEMPLATE_BYTES: Final = 256 * 1024
 _SHOWN: Final = 20
@@ -323,6 +324,9 @@ def _check_whole(file: TemplateFile, complain: Callable[[str], None]) -> None:
         complain("send.commit: needed, unless the agent hears the end of a turn itself (turn.detected: true)")
     if file.turn.continuous_audio and not file.turn.detected:
         complain("turn.continuous_audio: only where the agent detects turns itself; add turn.detected: true")
+    for name, value in file.headers.items():
+        if "{{" not in value and "${" not in value and is_secret(name, value):
+            complain(f"headers.{name}: looks like a secret, and a template is stored; write ${{NAME}} and list NAME")
     kinds = {rule.event for rule in file.events}
     if "answer_ended" not in kinds and file.turn.ends_by_silence_s is None and not file.turn.waits_for_tool_result:
         complain("events: nothing ends an answer; add an event answer_ended, or turn.ends_by_silence_s")

@@ -222,6 +222,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"send": {"open": [{"a": "{{ tools[ }}"}], "commit": [{}]}}, "send.open[0].a: 'tools[' is not a JMESPath"),
     ({"send": {}}, "send.commit: needed, unless"),
     ({"secrets": ["A B"]}, "secrets[0]: "),
+    ({"headers": {"Authorization": "Bearer sk-123456"}}, "headers.Authorization: looks like a secret"),
     ({"events": [{"when": "a", "event": "hello"}]}, "events[0].event: should be 'ready'"),
     ({"events": [{"when": "a ==", "event": "ignore"}]}, "events[0] (ignore).when: 'a ==' is not a JMESPath"),
     ({"events": [{"when": "a", "event": "text"}]}, "events[0] (text): text is missing; add the expression"),

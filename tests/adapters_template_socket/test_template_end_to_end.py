@@ -84,3 +84,10 @@ def test_all_templates_measure_the_same_agent_alike(address: str, tmp_path: Path
         assert not errors, f"{name}: {errors}"
     # No message was strange to its template.
     assert not [warning for capture in captures for warning in capture["warnings"] if "unreadable" in warning]
+    replayed = subprocess.run(
+        [sys.executable, "-m", "rig", "replay", str(tmp_path / "run"), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
