@@ -28,6 +28,7 @@ TARGETS: dict[str, dict[str, Any]] = {
     "gemini_live": {"model": "gemini-3.8-live"},
     "vercel_gateway": {"model": "openai/gpt-realtime"},
     "openai_live": {"settings": {"delegate_model": "d"}, **VAD},
+    "template_socket": {"settings": {"template": "plain_json"}},
     "nova_sonic": {"model": "amazon.nova-2-sonic-v1:0", "settings": {"stream": "websocket"}, **VAD},
 }
 TEXTLESS = {"openai_live", "openai_chat", "qwen_omni_realtime"}
