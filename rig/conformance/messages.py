@@ -12,7 +12,7 @@ import jsonschema
 
 from adapters.dialect import ToolSpec
 from adapters.foreign_json import JsonObject, brief, text_of
-from adapters.rig_socket.wire import SCHEMA_PATH, FromAgent
+from adapters.rig_socket.wire import SCHEMA_PATH, FromAgent, fields_of
 from rig.conformance.caller import Limits, Scene, SceneName
 from rig.conformance.findings import NO_SESSION, Check, Finding, Judgement, NotSeen, broken, in_session
 from rig.conformance.talk import MAX_BYTES, MAX_MESSAGES, Heard
@@ -36,7 +36,8 @@ def faults_of(fields: JsonObject) -> tuple[list[str], list[str]]:
     wrong: list[str] = []
     for error in validator(fields["type"]).iter_errors(fields):
         if error.validator == "additionalProperties" and not error.absolute_path:
-            unknown.append(brief(str(error.message), _CHARS))
+            names = sorted(name for name in fields.keys() - fields_of(fields["type"]) if not name.startswith("x_"))
+            unknown.append(f"{fields['type']} has no field {brief(', '.join(names), _CHARS)}")
         else:
             where = ".".join(str(part) for part in error.absolute_path)
             wrong.append(brief(f"{where}: {error.message}" if where else str(error.message), _CHARS))

@@ -289,7 +289,7 @@ BROKEN = [
     (BrokenJson, "json", "one JSON object", "NaN"),
     (NoType, "json", "a string in type", "event"),
     (OtherTypes, "known-types", "there is no type 'response.text.delta'", '"delta": "Hello"'),
-    (OtherFields, "known-fields", "'lang'", '"lang": "en"'),
+    (OtherFields, "known-fields", "reply.text has no field lang; misspelt?", '"lang": "en"'),
     (WrongValues, "values", "text: 5 is not of type 'string'", '"text": 5'),
     (Base64Audio, "binary-audio", "not as base64", '"type": "audio"'),
     (Floods, "no-flood", "more than 20,000 messages or 32 MiB", "binary, 1048576 bytes"),

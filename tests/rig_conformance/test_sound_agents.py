@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rig.conformance.findings import Verdict
 from rig.conformance.run import CHECKS, ConformanceError, chosen_checks
+from rig.conformance.scenes import SCENES
 
 
 def verdicts(report: Any) -> dict[str, Verdict]:
@@ -82,6 +85,15 @@ def test_a_full_duplex_agent_ends_by_silence(hold: Any, scripted: Any) -> None:
     assert Verdict.FAILED not in found.values(), [r for r in report.results if r.verdict is Verdict.FAILED]
     assert found["ends-speech"] is Verdict.PASSED
     assert {"ends-text", "empty-turn", "cancel", "one-end"} <= {n for n, v in found.items() if v is Verdict.NOT_SEEN}
+
+
+def test_the_page_lists_the_checks(repo_dir: Path) -> None:
+    page = (repo_dir / "docs" / "bring-your-own-agent.md").read_text()
+    table = page.partition("| about | checks |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"`([a-z0-9-]+)`", table)) == sorted(check.name for check in CHECKS)
+    assert f"judges {len(CHECKS)} rules" in page
+    assert len(SCENES) == 12
+    assert "holds twelve short conversations" in page
 
 
 def test_an_unknown_check_is_told_with_the_known_ones() -> None:
