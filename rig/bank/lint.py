@@ -111,7 +111,10 @@ def _golds(item: Item, tools: Mapping[str, Tool]) -> Iterator[Finding]:
     distinct = {_action(variant.gold) for variant in item.variants}
     if item.is_control and len(distinct) > 1:
         yield "design", "an invariant control has one gold for all variants", "error"
-    if not item.is_control and len(distinct) < 2:
+    if not item.is_control and len(item.variants) == 1:
+        message = "only one: it is scored, but shows nothing of what is heard besides the words"
+        yield "variants", message, "strict"
+    elif not item.is_control and len(distinct) < 2:
         yield (
             "variants",
             "all variants have the same gold: at least two must differ (or design: invariant_control)",

@@ -22,7 +22,7 @@ MAX_TABLE_BYTES = 8 * 1024 * 1024
 """For annotations and the audio manifest, which hold all items in one file."""
 MAX_ITEM_FILES = 10_000
 
-_NOT_ITEMS = frozenset({"annotations.yaml", "bank.yaml", "manifest.yaml", "recipes.yaml", "rulings.yaml"})
+NOT_ITEMS = frozenset({"annotations.yaml", "bank.yaml", "manifest.yaml", "recipes.yaml", "rulings.yaml"})
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -125,7 +125,7 @@ class _Reader:
         for path in self.root.rglob("*.yaml"):
             relative = path.relative_to(self.root)
             hidden = any(part.startswith(".") for part in relative.parts)
-            if not hidden and path.name not in _NOT_ITEMS and path.is_file():
+            if not hidden and path.name not in NOT_ITEMS and path.is_file():
                 names.append(relative.as_posix())
             if len(names) > MAX_ITEM_FILES:
                 self._error(".", "", f"more than {MAX_ITEM_FILES} item files: is this a bank's folder?")

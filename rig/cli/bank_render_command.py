@@ -12,13 +12,14 @@ from rig.bank.loader import load_bank
 from rig.bank.rendering.errors import RenderError
 from rig.cli.failures import printable
 
-_NEEDED = ("av", "jiwer", "pyworld")
+NEEDED = ("av", "jiwer", "pyworld", "samplerate")
+"""What rendering imports beyond a plain installation."""
 
 
 def render(bank: str, only: Set[str], *, force: bool, processes: int | None, as_json: bool) -> int:
     """Render what changed; 1 if a clip failed (it is not shipped), 130 if interrupted, else 0."""
     loaded = load_bank(bank)
-    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise RenderError(f"rendering needs {', '.join(missing)}: install the extra, voice-agent-rig[render]")
     from rig.bank.rendering.bank_render import render_bank
     from rig.bank.rendering.voices import SynthesisError

@@ -12,6 +12,7 @@ from rig.agents.children import ChildError
 from rig.agents.emulator import EmulatorError
 from rig.audio.reader import InputError
 from rig.bank.loader import BankError
+from rig.bank.own_tools import BankImportError
 from rig.bank.rendering.errors import RenderError
 from rig.checks.limits import LimitsError
 from rig.cli.calibrate_command import CalibrationError
@@ -29,6 +30,7 @@ from rig.scoring.cells import BankMismatchError
 _PLAIN = (
     AuditError,
     BankError,
+    BankImportError,
     BankMismatchError,
     CalibrationError,
     CassetteError,

@@ -646,6 +646,35 @@ def show_(
     raise typer.Exit(show(bank, set(item or ()), html, as_json_text=as_json))
 
 
+@bank_app.command("import")
+def bank_import_(
+    table: Annotated[Path, typer.Argument(help="CSV file (UTF-8).", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The bank's folder; must not be there yet.")],
+    tools: Annotated[
+        Path | None, typer.Option("--tools", help="Tool definitions (JSON list); default: derived from the rows.")
+    ] = None,
+    scenario: Annotated[
+        str, typer.Option("--scenario", help="What the agent knows, where a row says nothing of its own.")
+    ] = "You answer a telephone line. A caller is on the line.",
+    voice: Annotated[str, typer.Option("--voice", help="Speaks the rows without a recording.")] = "hibari",
+    render: Annotated[
+        bool, typer.Option("--render/--no-render", help="Render now, or later with rig bank render.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Make a bank of a table of utterances and the calls that are expected.
+
+    Columns: utterance, tool (or none), and optionally arguments (JSON), wav, id, variant, emotion, speaker, scenario,
+    policy, sector, voice. Recordings are read from the wav column; other rows are spoken (extra render). Exit code 1:
+    a clip failed.
+
+    Example: rig bank import calls.csv --tools tools.json --out my-bank/
+    """
+    from rig.cli.bank_import_command import import_bank
+
+    raise typer.Exit(import_bank(table, out, tools, scenario, voice, render=render, as_json=as_json))
+
+
 @bank_app.command("new")
 def new_(
     bank: Annotated[Path, typer.Argument(help="The bank's folder; made if it is not there.", show_default=False)],

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import samplerate
 import soundfile
 
 from rig.bank.rendering.levels import RATE_HZ, Samples
@@ -38,6 +37,8 @@ def resampled(samples: Samples, ratio: float) -> Samples:
     """Samples × `ratio` in number, band-limited."""
     if ratio == 1.0:
         return samples
+    import samplerate  # of the extra `render`; the names of voices are known without it
+
     return np.asarray(samplerate.resample(samples.astype(np.float32), ratio, "sinc_best"), dtype=np.float64)
 
 
