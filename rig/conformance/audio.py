@@ -92,7 +92,7 @@ def _rate(scenes: list[Scene], _: Limits) -> Judgement:
             if message.type == FromAgent.TRANSCRIPT
         )
         loud_s = _loud_s(samples, rate_hz)
-        paced_hz = _paced_hz(pieces)
+        kept_hz = paced_hz(pieces)
         if len(words) >= _FEWEST_CHARS and loud_s >= _SHORTEST_S:
             judged = True
             chars_per_s = len(words) / loud_s
@@ -106,12 +106,12 @@ def _rate(scenes: list[Scene], _: Limits) -> Judgement:
                         pieces[0],
                     )
                 )
-        elif paced_hz is not None:
+        elif kept_hz is not None:
             judged = True
-            if abs(paced_hz / rate_hz - 1) > 0.1:
+            if abs(kept_hz / rate_hz - 1) > 0.1:
                 found.append(
                     broken(
-                        f"speech comes paced at {paced_hz} samples a second, but session.ready states {rate_hz} Hz",
+                        f"speech comes paced at {kept_hz} samples a second, but session.ready states {rate_hz} Hz",
                         scene,
                         pieces[0],
                     )
@@ -127,7 +127,7 @@ def _loud_s(samples: npt.NDArray[np.float64], rate_hz: int) -> float:
     return float(np.count_nonzero(np.sqrt(np.mean(steps**2, axis=1)) > _LOUD)) / 50 if len(steps) else 0.0
 
 
-def _paced_hz(pieces: list[Heard]) -> int | None:
+def paced_hz(pieces: list[Heard]) -> int | None:
     """The standard rate that the pieces keep in both halves of a long answer; None when they are not paced."""
     if len(pieces) < 8 or (pieces[-1].t_ns - pieces[0].t_ns) / 1e9 < _PACED_S:
         return None

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from rig.conformance.audio import paced_hz
 from rig.conformance.caller import Limits
 from rig.conformance.findings import Verdict
-from rig.conformance.run import CHECKS
+from rig.conformance.run import CHECKS, ConformanceError
+from rig.conformance.talk import Heard
 
 
 class NeverReady:
@@ -220,17 +222,6 @@ class TooSlow:
         return array.array("h", [round(8000 * ((i // 60) % 2 - 0.5)) for i in range(72_000)]).tobytes()
 
 
-class PacedAtAnother:
-    transcript = ""
-
-    async def speak(self: Any) -> None:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        for number in range(1, 90):
-            await self.ws.send_bytes(b"\x00\x10" * 160)  # 20 ms at 8 kHz
-            await asyncio.sleep(started + number * 0.02 - loop.time())
-
-
 class CallsAnother:
     async def call(self: Any, name: str) -> None:
         await self.say("tool.call", call_id="a", name="launch_rocket", arguments={})
@@ -258,9 +249,17 @@ class CallsAnyway:
         await self.end()
 
 
-SHORT = Limits(ready_s=0.5, turn_s=0.5, cancel_s=0.2, quiet_s=0.01)
-LONG = Limits(ready_s=20, turn_s=20, cancel_s=1, quiet_s=0.3)
-NEEDS_TIME = (PacedAtAnother, Floods, Greets, CannotWait, EndsTwice, SpeaksOn, Dies)
+SOON = Limits(ready_s=20, turn_s=20, cancel_s=1, quiet_s=0.01)
+UNTIL_QUIET = Limits(ready_s=20, turn_s=20, cancel_s=0.2, quiet_s=0.3)
+"""For what must not come: it comes at once, and is waited for."""
+NEVER_READY = Limits(ready_s=0.5, turn_s=20, cancel_s=1, quiet_s=0.01)
+NEVER_ENDS = Limits(ready_s=20, turn_s=0.5, cancel_s=0.2, quiet_s=0.01)
+LIMITS: dict[type, Limits] = {
+    **dict.fromkeys((NeverReady, Sulks, OneAtATime), NEVER_READY),
+    **dict.fromkeys((NeverEnds, OneTurnOnly, NeedsAudio, ForgetsResults, CancelsSilently), NEVER_ENDS),
+    **dict.fromkeys((Greets, CannotWait, EndsTwice, SpeaksOn, Dies, IgnoresCancel), UNTIL_QUIET),
+}
+"""Those whose fault is that nothing comes wait for a bound; all others end by what they send."""
 
 BROKEN = [
     (NeverReady, "ready", "answer session.setup with session.ready", None),
@@ -299,7 +298,6 @@ BROKEN = [
     (MuLaw, "pcm16", "reads as noise", "binary, "),
     (TooFast, "audio-rate", "48000 Hz this speech is too fast", "binary, "),
     (TooSlow, "audio-rate", "8000 Hz this speech is too slow", "binary, "),
-    (PacedAtAnother, "audio-rate", "paced at 8000 samples a second", "binary, 320 bytes"),
     (CallsAnother, "tool-names", "place_on_hold, note_callback", "launch_rocket"),
     (RepeatsIds, "tool-ids", "a call_id of its own", '"same"'),
     (StringArguments, "tool-arguments", "must be a JSON object", '"arguments": "{}"'),
@@ -315,8 +313,7 @@ def test_a_broken_agent_is_named(
     hold: Any, scripted: Any, broken: type, check: str, mend: str, message: str | None
 ) -> None:
     agent = type(broken.__name__, (broken, scripted), {})
-    limits = LONG if broken in NEEDS_TIME else SHORT
-    (result,) = hold(agent, check, limits=limits).results
+    (result,) = hold(agent, check, limits=LIMITS.get(broken, SOON)).results
     assert result.verdict is Verdict.FAILED, result
     finding = next((f for f in result.findings if mend in f.mend), None)
     assert finding is not None, result.findings
@@ -327,6 +324,16 @@ def test_a_broken_agent_is_named(
 
 def test_every_check_has_a_broken_agent() -> None:
     assert {check for _, check, _, _ in BROKEN} == {check.name for check in CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("piece_bytes", "every_s", "rate_hz"),
+    [(320, 0.02, 8000), (960, 0.02, 24_000), (960, 0.001, None), (1150, 0.02, None)],
+)
+def test_the_rate_of_paced_speech(piece_bytes: int, every_s: float, rate_hz: int | None) -> None:
+    """A standard rate, kept for longer than a second and a half; a burst or another speed tells nothing."""
+    pieces = [Heard(round(number * every_s * 1e9), bytes(piece_bytes), True) for number in range(90)]
+    assert paced_hz(pieces) == rate_hz
 
 
 def test_findings_are_bounded_and_secrets_masked(hold: Any, scripted: Any) -> None:
@@ -349,8 +356,6 @@ def test_an_agent_that_refuses_all_is_judged_and_not_crashed_on(hold: Any, scrip
     class Refuses(scripted):  # type: ignore[misc]
         async def run(self, request: web.Request) -> Any:
             raise web.HTTPServiceUnavailable(text="full")
-
-    from rig.conformance.run import ConformanceError
 
     with pytest.raises(ConformanceError, match="503"):
         hold(Refuses)
