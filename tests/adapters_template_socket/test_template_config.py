@@ -30,9 +30,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_listed_name_is_scrubbed_and_missed_when_it_is_not_set(folder: Path) -> None:
-    assert "acme" in config(folder, {"TENANT": "acme", "HOME": "/home/me"}).secrets
+    assert "acme" in config(folder, {"TENANT": "acme", "HOME": "/elsewhere/me"}).secrets
     with pytest.raises(ConfigError, match=r"targets\[0\] \(mine\): environment variable TENANT is not set"):
-        config(folder, {"HOME": "/home/me"})
+        config(folder, {"HOME": "/elsewhere/me"})
 
 
 def test_faults_are_told_before_any_call(folder: Path) -> None:
