@@ -23,6 +23,18 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """A request over HTTP whose answer holds the address to connect to. Never print one."""
+
+    method: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(repr=False)
+    read: Callable[[bytes], str | None] = field(repr=False)
+    """The address in the answer's body; None when it holds none. Never raises."""
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where to connect. Headers and query may hold secrets: never print one, use `label`."""
 
@@ -30,6 +42,13 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     label: str = ""
     """`scheme://host:port/path` without query and credentials: the only form that is shown or stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedEndpoint(Endpoint):
+    """An endpoint where every session has an address of its own; `url` and `label` are those of the request for it."""
+
+    first: SessionRequest | None = None
 
 
 class TransportError(Exception):

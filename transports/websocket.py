@@ -22,7 +22,7 @@ from picows.url import WSParsedURL
 from captures.capture import NetworkTimes
 from captures.clock import Clock
 from captures.frames import ClosedBy, InFrame, OutFrame
-from transports.transport import MAX_MESSAGE_BYTES, Endpoint, TransportError, is_loopback
+from transports.transport import MAX_MESSAGE_BYTES, Endpoint, RequestedEndpoint, TransportError, is_loopback
 
 # What picows says of a peer's fault reaches users through the capture, not through the root logger.
 logging.getLogger("picows").addHandler(logging.NullHandler())
@@ -60,6 +60,11 @@ class WebSocketTransport:
         on_closed: Callable[[ClosedBy], None],
     ) -> None:
         """See `Transport.connect`. Redirects are not followed: they would carry the key to another host."""
+        if isinstance(endpoint, RequestedEndpoint) and endpoint.first is not None:
+            from transports.session_request import session_address
+
+            address = await session_address(endpoint.first, endpoint.label, self._ssl_context)
+            endpoint = Endpoint(address, endpoint.headers, endpoint.label)
         listener = _Listener(self._clock, self._opened, on_frame, on_closed)
         proxy = _proxy_for(endpoint.url)
         headers = _Headers(endpoint.headers, self._clock)

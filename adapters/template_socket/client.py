@@ -18,7 +18,7 @@ from adapters.foreign_json import JsonObject, brief, decode, masked, too_deep
 from adapters.rig_socket.faults import fault_of_connect
 from adapters.target_settings import HeaderText, StrictSettings, read_address, read_settings, secret_values
 from adapters.template_socket import pipecat_frames
-from adapters.template_socket.expressions import SECRETS, Rendered, as_text
+from adapters.template_socket.expressions import SECRETS, Rendered, as_text, expression, search
 from adapters.template_socket.faults import fault_of_close
 from adapters.template_socket.reading import Reader
 from adapters.template_socket.sound import Format, to_base64
@@ -33,9 +33,10 @@ from captures.events import (
     Warned,
 )
 from captures.frames import ClosedBy, InFrame, OutFrame
-from transports.transport import Endpoint, TransportError
+from transports.transport import Endpoint, RequestedEndpoint, SessionRequest, TransportError
 
 _SUMMARY: Final = 200
+_HTTP: Final = ("http", "https")
 
 
 class TemplateSettings(StrictSettings):
@@ -78,7 +79,13 @@ class TemplateClient:
             "input_rate_hz": file.audio_in.rate_hz,
         }
         headers = _headers(template.headers, self._context) | settings.headers
-        self._endpoint = _endpoint(target, template.url, self._context, headers)
+        self._session = _session_request(target, template, self._context)
+        if self._session is None:
+            self._endpoint = _endpoint(target, template.url, self._context, headers)
+        else:
+            _, label = read_address(self._session.url, _HTTP, "https://agent.example/calls")
+            self._endpoint = RequestedEndpoint(self._session.url, headers, label, self._session)
+            headers = {**headers, **self._session.headers}
         query = urlsplit(self._endpoint.url).query
         keys = [secret for secret in (*own_secrets.values(), target.api_key or "") if len(secret) >= 4]
         self._secrets = (*keys, *secret_values(headers, query))
@@ -87,13 +94,17 @@ class TemplateClient:
         self._pipecat = file.framing == "pipecat"
         self._over = False
         """The answer has ended or failed: a close ends nothing more."""
-        self.capabilities = _capabilities(template, settings)
+        self.capabilities = _capabilities(template, settings, made=self._session is not None)
 
     # Verbs
 
     def endpoint(self) -> Endpoint:
-        """The agent's address; its query is in no label."""
-        return self._endpoint
+        """The agent's address, or the request that makes a session with what `open` was given; no query in a label."""
+        body = self._template.session.get("body")
+        if self._session is None or body is None:
+            return self._endpoint
+        asked = replace(self._session, body=orjson.dumps(body(self._context)))
+        return RequestedEndpoint(self._endpoint.url, self._endpoint.headers, self._endpoint.label, asked)
 
     def open(self, setup: Setup) -> Sequence[OutFrame]:
         """The messages `send.open`."""
@@ -245,11 +256,12 @@ class TemplateClient:
         return event
 
 
-def _capabilities(template: Template, settings: TemplateSettings) -> Capabilities:
+def _capabilities(template: Template, settings: TemplateSettings, *, made: bool) -> Capabilities:
     file = template.file
-    if file.takes_setup and settings.tools:
+    takes_setup = file.session.takes_setup if made and file.session is not None else file.takes_setup
+    if takes_setup and settings.tools:
         raise SettingsError("settings.tools: only for an agent with tools of its own (takes_setup: false)")
-    if not file.takes_setup and not settings.tools:
+    if not takes_setup and not settings.tools:
         raise SettingsError(
             f"settings.tools: {settings.template} does not take the items' tools; list the names of the agent's own"
         )
@@ -258,12 +270,12 @@ def _capabilities(template: Template, settings: TemplateSettings) -> Capabilitie
         modes.add(TurnMode.SERVER_VAD)
     return Capabilities(
         text_twin=bool(file.send.text),
-        probe=file.takes_setup,
+        probe=takes_setup,
         turn_modes=frozenset(modes),
         input_rates_hz=(file.audio_in.rate_hz,),
         output_rate_hz=file.audio_out.rate_hz,
-        takes_setup=file.takes_setup,
-        declared_tools=None if file.takes_setup else frozenset(settings.tools),
+        takes_setup=takes_setup,
+        declared_tools=None if takes_setup else frozenset(settings.tools),
         deterministic_turns=bool(file.send.commit),
         second_turn=bool(file.send.tool_result),
         waits_for_tool_result=file.turn.waits_for_tool_result,
@@ -296,13 +308,47 @@ def _headers(parts: Mapping[str, Rendered], context: Mapping[str, Any]) -> dict[
     return headers
 
 
+def _session_request(target: TargetSettings, template: Template, context: Mapping[str, Any]) -> SessionRequest | None:
+    """The request that makes a session; None without one, without its key, or where the socket's address is given."""
+    step, parts = template.file.session, template.session
+    given = target.base_url or ""
+    if step is None or given.startswith(("ws:", "wss:")):
+        return None
+    headers = _headers({name: parts[f"headers.{name}"] for name in step.headers}, context)
+    if len(headers) < len(step.headers):
+        return None
+    url = parts["url"](_quoted(context))
+    own, _ = read_address(url if isinstance(url, str) else "", _HTTP, "https://agent.example/calls")
+    if given:
+        there, _ = read_address(given, _HTTP, "https://agent.example")
+        own = own._replace(scheme=there.scheme, netloc=there.netloc)
+    if step.body is not None:
+        headers = {"Content-Type": "application/json"} | headers
+    address = expression(step.address)
+
+    def read(answer: bytes) -> str | None:
+        found = search(address, decode(answer) or {})
+        try:
+            read_address(found if isinstance(found, str) else "", ("ws", "wss"), "wss://agent.example")
+        except SettingsError:
+            return None
+        return str(found)
+
+    return SessionRequest(step.method, own._replace(fragment="").geturl(), headers, None, read)
+
+
+def _quoted(context: Mapping[str, Any]) -> dict[str, Any]:
+    """For expressions in an address: values with what is special there escaped."""
+    values = {name: quote(as_text(value), safe="") for name, value in context["values"].items()}
+    return dict(context) | {"values": values, "api_key": quote(context["api_key"] or "", safe="")}
+
+
 def _endpoint(
     target: TargetSettings, url: Rendered | None, context: Mapping[str, Any], headers: Mapping[str, str]
 ) -> Endpoint:
     """The template's address, the config's `base_url` before it: whole, or another host for the template's path."""
     example = "wss://agent.example/path"
-    safe = {"values": {name: quote(as_text(value), safe="") for name, value in context["values"].items()}}
-    own = None if url is None else url(dict(context) | safe | {"api_key": quote(context["api_key"] or "", safe="")})
+    own = None if url is None else url(_quoted(context))
     address = target.base_url or own
     if not isinstance(address, str):
         raise SettingsError(f"base_url: required, the template has no url; the agent's address, e.g. {example}")

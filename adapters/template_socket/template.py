@@ -146,6 +146,19 @@ class Rule(_Part):
     message: Expression | None = None
 
 
+class SessionStep(_Part):
+    """A request over HTTP that makes each session, in use where its headers are complete (a key was given)."""
+
+    method: Literal["GET", "POST"] = "POST"
+    url: str
+    headers: dict[str, str] = {}
+    body: dict[str, Any] | None = None
+    address: Expression
+    """Where the socket's address stands in the answer."""
+    takes_setup: bool = False
+    """True where the body carries instructions and tools; the template's own `takes_setup` is for other sessions."""
+
+
 class TemplateFile(_Part):
     """The file as written."""
 
@@ -157,6 +170,7 @@ class TemplateFile(_Part):
     """Names of environment variables that `${NAME}` may stand for; no other is ever read."""
     values: dict[Annotated[str, Field(pattern=_ENV_NAME)], Any] = {}
     """Names for `{{ values.NAME }}` with their defaults; null where the config must give one."""
+    session: SessionStep | None = None
     takes_setup: bool = True
     framing: Literal["json", "pipecat"] = "json"
     audio_in: AudioIn
@@ -173,6 +187,8 @@ class Template:
     file: TemplateFile
     url: Rendered | None
     headers: Mapping[str, Rendered]
+    session: Mapping[str, Rendered]
+    """Of the request that makes a session: `url`, `body`, and headers as `headers.NAME`; empty for none."""
     audio: Rendered | None
     """The message around a piece of the caller's audio; None where it is binary."""
     send: Mapping[str, tuple[Rendered, ...]]
@@ -297,6 +313,7 @@ def _compile(file: TemplateFile, complain: Callable[[str], None]) -> Template:
         headers={
             name: compiled(value, f"headers.{name}", static, secrets, complain) for name, value in file.headers.items()
         },
+        session=_session_parts(file.session, static, secrets, complain),
         audio=None
         if file.audio_in.message is None
         else compiled(
@@ -319,12 +336,29 @@ def _compile(file: TemplateFile, complain: Callable[[str], None]) -> Template:
     )
 
 
+def _session_parts(
+    step: SessionStep | None, static: frozenset[str], secrets: frozenset[str], complain: Callable[[str], None]
+) -> dict[str, Rendered]:
+    if step is None:
+        return {}
+    try:
+        expression(step.address)
+    except ExpressionError as error:
+        complain(f"session.address: {error}; see https://jmespath.org")
+    parts = {"url": step.url} | {f"headers.{name}": value for name, value in step.headers.items()}
+    made = {name: compiled(value, f"session.{name}", static, secrets, complain) for name, value in parts.items()}
+    if step.body is not None:
+        made["body"] = compiled(step.body, "session.body", _SETUP_NAMES, secrets, complain)
+    return made
+
+
 def _check_whole(file: TemplateFile, complain: Callable[[str], None]) -> None:
     if not file.send.commit and not file.turn.detected:
         complain("send.commit: needed, unless the agent hears the end of a turn itself (turn.detected: true)")
     if file.turn.continuous_audio and not file.turn.detected:
         complain("turn.continuous_audio: only where the agent detects turns itself; add turn.detected: true")
-    for name, value in file.headers.items():
+    session_headers = file.session.headers if file.session is not None else {}
+    for name, value in {**session_headers, **file.headers}.items():
         if "{{" not in value and "${" not in value and is_secret(name, value):
             complain(f"headers.{name}: looks like a secret, and a template is stored; write ${{NAME}} and list NAME")
     kinds = {rule.event for rule in file.events}

@@ -5,27 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from adapters.template_socket.emulated.voice import agent_name
 from rig.bank.loader import load_bank
 from rig.prompts.templates import instructions
 
 ITEM = "demo-betting-01"
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    command = [sys.executable, "-m", "rig", "emulate", "template-socket", "--agent", "local-acoustic", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as served:
-        assert served.stderr is not None
-        line = served.stderr.readline()
-        yield next(word for word in line.split() if word.startswith("ws://")).rstrip("/")
-        served.terminate()
 
 
 def test_all_templates_measure_the_same_agent_alike(address: str, tmp_path: Path) -> None:
