@@ -152,9 +152,8 @@ class Result:
     def _measured(self) -> None:
         if self.ending.endswith("_error"):
             error = self.row["error"] or {"code": self.ending, "message": self.row["ending_detail"]}
-            raise NotMeasured(
-                f"{self.place}: {self.ending}: {error['code']}: {error['message']} (run folder {self.run})"
-            )
+            message = _printable(f"{error['code']}: {error['message']}")
+            raise NotMeasured(f"{self.place}: {self.ending}: {message} (run folder {self.run})")
 
     @property
     def place(self) -> str:
@@ -162,7 +161,7 @@ class Result:
         return _place(self.row)
 
     def __repr__(self) -> str:
-        return f"<{self.place}: {_calls(self.row)}>"
+        return _printable(f"<{self.place}: {_calls(self.row)}>")
 
     def told(self) -> str:
         """Several lines for people: what was said, heard, called, what was expected, times, and where it is kept."""

@@ -37,8 +37,9 @@ class Chosen:
             changes["conditions"] = tuple(one for one in Condition if one in self.conditions)
             public["conditions"] = tuple(map(str, changes["conditions"]))
         if self.targets:
-            changes["targets"] = tuple(target for target in config.targets if target.name in self.targets)
-            public["targets"] = [entry for entry in public["targets"] if entry["name"] in self.targets]
+            kept = [target.name in self.targets for target in config.targets]
+            changes["targets"] = tuple(target for target, keep in zip(config.targets, kept, strict=True) if keep)
+            public["targets"] = [entry for entry, keep in zip(public["targets"], kept, strict=True) if keep]
             changes |= {"pairs": (), "steps": ()}  # they may name targets that are left out
             public = {key: value for key, value in public.items() if key not in ("pairs", "steps")}
         return replace(resolved, config=config.model_copy(update=changes), public=public)

@@ -19,12 +19,12 @@ class Agent:
     def respond(self, turn):
         if not turn.tools:
             return "young"
-        names = [tool["name"] for tool in turn.tools]
-        return {"calls": [{"name": "sign_up", "arguments": {"seats": 2}}], "text": "Signed up. \\x1b[31m"}
+        calls = [{"name": "sign_up", "arguments": {"seats": 2}}, {"name": "\\x1b[31m", "arguments": {}}]
+        return {"calls": calls, "text": "Signed up. \\x1b[31m"}
 
 class Raises:
     def respond(self, turn):
-        raise ValueError("no weights here")
+        raise ValueError("no weights here\\x1b[31m")
 """
 
 PASSES = """
@@ -37,9 +37,8 @@ def test_signs_up(rig_result):
     assert not rig_result.called("sign_up", seats=3)
     assert not rig_result.called("fetch_parent")
     assert rig_result.ending == "called"
-    assert len(rig_result.calls) == 1
+    assert len(rig_result.calls) == 2
     assert rig_result.said.startswith("Signed up.")
-    assert 0 < rig_result.latency("commit_to_tool_call") < 60
 
 @pytest.mark.rig(conditions="text_twin")
 def test_by_text(rig_result):
@@ -59,11 +58,23 @@ def test_of_the_whole(rig_agent):
     assert len(rig_agent.results) == 5
     assert rig_agent.result("demo-museum-01", "young_visitor").credit == 0
     assert rig_agent.credit <= 0.5
+    with pytest.raises(LookupError, match="demo-museum-01/young_visitor audio"):
+        rig_agent.result("demo-nothing-01")
+"""
+
+TIMES = """
+import pytest
+import rig_pytest
+
+@pytest.mark.rig(conditions=["audio"])
+def test_of_a_cell(rig_result):
+    assert 0 < rig_result.latency("commit_to_tool_call") < 60
+
+@pytest.mark.rig(conditions=["audio"])
+def test_of_all(rig_agent):
     assert 0 < rig_agent.latency("commit_to_tool_call") < 60
     with pytest.raises(rig_pytest.NotMeasured, match="p95 of commit_to_tool_call needs 20 valid values; there are 2"):
         rig_agent.latency("commit_to_tool_call", 95)
-    with pytest.raises(LookupError, match="demo-museum-01/young_visitor audio"):
-        rig_agent.result("demo-nothing-01")
 """
 
 FAILS = """
@@ -121,10 +132,17 @@ def test_the_plugin_imports_the_standard_library_and_pytest_alone(repo_dir: Path
     assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names | {"pytest"}
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
-def test_a_project_passes_with_one_run_for_the_session(project: Path, workers: list[str]) -> None:
+def test_latencies_in_real_time(project: Path) -> None:
+    (project / "test_agent.py").write_text(TIMES)
+    done = _pytest(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+
+
+def test_workers_share_one_run_of_the_session(project: Path) -> None:
     (project / "test_agent.py").write_text(PASSES)
-    done = _pytest(project, *workers)
+    _config(project / "rig.yaml", pace=10, mine="Agent")
+    done = _pytest(project, "-n", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed" in done.stdout
     assert "PASSED test_agent.py::test_signs_up[demo-museum-01/young_visitor-audio]" in done.stdout
@@ -142,7 +160,7 @@ def test_failures_say_what_was_called_and_where_it_is_kept(project: Path) -> Non
     assert "7 failed" in done.stdout
     out = done.stdout
     assert "<demo-museum-01/adult_visitor audio: called sign_up(" in out
-    assert 'the agent: called sign_up({"seats": 2})' in out
+    assert 'the agent: called sign_up({"seats": 2}), then' in out
     assert "expected on young_visitor: fetch_parent(" in out
     assert "the caller says:" in out
     assert "commit_to_tool_call is void: not paced in real time" in out

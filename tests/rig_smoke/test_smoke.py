@@ -120,6 +120,28 @@ def test_what_cannot_be_reached_is_not_measured(tmp_path: Path) -> None:
     assert "FAIL" not in done.stdout
 
 
+def test_the_cells_of_a_run_can_be_listed(tmp_path: Path) -> None:
+    _smoke(tmp_path, targets=[_target("Acts"), _target("Talks")])
+    command = [sys.executable, "-m", "rig", "cells", "run"]
+    lines = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) == 6
+    (twin,) = [line for line in lines if line.startswith("talks demo-museum-01 text_twin: ")]
+    assert twin == "talks demo-museum-01 text_twin: declined, credit 0 as adult_visitor, credit 0 as young_visitor"
+    done = subprocess.run(
+        [*command, "--target", "acts", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    told = json.loads(done.stdout)
+    assert {row["target"] for row in told["cells"]} == {"acts"}
+    (child,) = [row for row in told["cells"] if row["variant"] == "young_visitor"]
+    assert child["ending"] == "called"
+    assert child["calls"][0]["arguments"] == {}
+    assert child["scores"]["young_visitor"]["expected"] == {"tool": "fetch_parent", "arguments": {}}
+    assert child["latency"]["commit_to_tool_call"]["void"] == ["not paced in real time"]
+    assert child["probe"] is None
+    absent = subprocess.run([*command, "--target", "nobody"], cwd=tmp_path, capture_output=True, text=True)
+    assert (absent.returncode, absent.stdout) == (2, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
