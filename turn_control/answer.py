@@ -255,10 +255,7 @@ class AnswerTracker:
     def _ended(self, t_ns: int, end: AnswerEnded, note: str = "") -> Verdict:
         detail = "; ".join(part for part in (end.detail[:_SHOWN_CHARS], note) if part)
         if end.reason is AnswerEnd.COMPLETED and self._unread is not None and not self._calls:
-            # What could not be read may have been a call: nothing shows that the agent declined.
-            message = f"the answer holds a message that cannot be read, and no call: {self._unread.summary}"
-            error = ErrorInfo(kind=FailureKind.PROTOCOL.value, code="unreadable", message=message[:_SHOWN_CHARS])
-            return Verdict(Ending.INFRASTRUCTURE_ERROR, error=error)
+            return self._unreadable(self._unread)
         if end.reason is AnswerEnd.COMPLETED:
             # A call that never became whole is a wrong call, never a declined one.
             return Verdict(Ending.CALLED if self._calls else Ending.DECLINED, detail, answer_end_ns=t_ns)
@@ -298,6 +295,8 @@ class AnswerTracker:
     def _out_of_time(self) -> Verdict:
         if self._end is not None:
             return self._ended(*self._end, note="answered before the caller had finished")
+        if self._unread is not None and not self._calls:
+            return self._unreadable(self._unread)
         limit = f"{self._limits.turn_s:g} s"
         if self._open_work:
             return Verdict(Ending.UNFINISHED, f"turn limit of {limit} passed with delegated work open")
@@ -308,6 +307,12 @@ class AnswerTracker:
             error = ErrorInfo(kind=FailureKind.PROTOCOL.value, code=self._complaint.code, message=message)
             return Verdict(Ending.INFRASTRUCTURE_ERROR, error=error)
         return Verdict(Ending.NO_ANSWER, f"nothing within {limit}")
+
+    def _unreadable(self, unread: Unrecognised) -> Verdict:
+        """What could not be read may have been a call: nothing shows that the agent declined, or said nothing."""
+        message = f"the answer holds a message that cannot be read, and no call: {unread.summary}"
+        error = ErrorInfo(kind=FailureKind.PROTOCOL.value, code="unreadable", message=message[:_SHOWN_CHARS])
+        return Verdict(Ending.INFRASTRUCTURE_ERROR, error=error)
 
     def _only_listened(self) -> bool:
         """True when a peer without an end of its turn said something while the caller spoke, and nothing since."""

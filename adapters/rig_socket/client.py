@@ -81,7 +81,8 @@ class RigSocketSettings(StrictSettings):
 
 _CALL = re.compile(rb'"type"\s*:\s*"tool\.call"')
 _NAME = re.compile(rb'"name"\s*:\s*"([^"\\]{1,200})"')
-_BASE64 = re.compile(rb'"(?:[A-Za-z0-9+/]|\\/){160,}={0,2}"')
+_BASE64 = re.compile(rb'"(?:[A-Za-z0-9+/]|\\/){160}')
+"""The start of a string that holds audio. Not the whole of it: a message may be 64 MiB, and all other calls wait."""
 _RAW_CALL_BYTES = 10_000
 _OWN: Final = "x_"
 """Types and fields of an agent's own."""

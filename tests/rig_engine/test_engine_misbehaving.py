@@ -43,6 +43,14 @@ def test_another_unreadable_message_and_no_call_is_no_measurement(rig: Any, serv
     assert credit is None
 
 
+def test_an_unreadable_message_and_then_nothing_is_no_measurement(rig: Any, serve: Any) -> None:
+    script = [*COMMITTED, ("send", {"type": "reply.text", "text": math.nan}), ("silent",)]
+    config = rig.config(serve(script).ws_url, target={"adapter": "rig_socket"}, limits={"attempts": 1, "turn_s": 0.5})
+    done = rig.run(config)
+    assert (done.captures[-1].ending, done.captures[-1].error.code) == (Ending.INFRASTRUCTURE_ERROR, "unreadable")
+    assert done.report()["targets"]["agent"]["credit"]["neutral"] is None
+
+
 def test_an_unreadable_message_beside_a_call_is_only_noted(rig: Any, serve: Any) -> None:
     call = {"type": "tool.call", "call_id": "c", "name": "book_table", "arguments": {"party": 4}}
     noise = ("send", {"type": "reply.text", "text": math.nan})
