@@ -8,6 +8,7 @@ an environment proxy is used for remote hosts only.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -29,6 +30,8 @@ logging.getLogger("picows").addHandler(logging.NullHandler())
 
 _CLOSE_LIMIT_S = 2.0
 _BODY_LIMIT = 2000
+_PROXIED_UPGRADE_S = 120.0
+"""After which picows itself gives up an upgrade through a proxy, whose socket is not ours to close."""
 
 _MAX_PINGS = 16
 _HAPPY_EYEBALLS_S = 0.25
@@ -52,6 +55,7 @@ class WebSocketTransport:
         self._listener: _Listener | None = None
         self._way = NetworkTimes()
         self._tcp_done_ns: int | None = None
+        self._socket: socket.socket | None = None
 
     async def connect(
         self,
@@ -74,7 +78,7 @@ class WebSocketTransport:
                 lambda: listener,
                 endpoint.url,
                 ssl_context=self._ssl_context,
-                websocket_handshake_timeout=None,
+                websocket_handshake_timeout=_PROXIED_UPGRADE_S if proxy else None,
                 max_frame_size=MAX_MESSAGE_BYTES,
                 extra_headers=headers,
                 max_redirects=0,
@@ -89,9 +93,18 @@ class WebSocketTransport:
             failure = TransportError(f"{endpoint.label} closed the connection during the handshake", code="network")
         except (picows.WSError, OSError, ssl.SSLError, ValueError) as error:
             failure = _typed(error, endpoint)
+        except asyncio.CancelledError:
+            self._hang_up()
+            raise
         self._ws = None
         # Raised outside the handler: the original holds the request with its authorization header.
         raise failure
+
+    def _hang_up(self) -> None:
+        """picows leaves the connection of a handshake that is given up open, for as long as the peer does."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # closed already
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def _opened(self, ws: picows.WSTransport) -> None:
         """A greeting may come with the handshake, and what it is answered with must not be lost."""
@@ -104,7 +117,7 @@ class WebSocketTransport:
         addresses = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
         found_ns = self._clock.now_ns()
         made = await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=_HAPPY_EYEBALLS_S, loop=loop)
-        self._tcp_done_ns = self._clock.now_ns()
+        self._socket, self._tcp_done_ns = made, self._clock.now_ns()
         self._way = NetworkTimes(resolve_ns=found_ns - started_ns, tcp_ns=self._tcp_done_ns - found_ns)
         return made
 

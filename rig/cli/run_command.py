@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -125,6 +126,8 @@ def run_resolved(
                 )
             progress.planned(left.cells)
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
+            # Ended by a scheduler as by a person: what is measured is written first.
+            signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
             try:
                 result: RunResult = anyio.run(
                     _run, prepared, folder, observer, scrubber, places, store,

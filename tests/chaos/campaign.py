@@ -98,7 +98,7 @@ async def _campaign(folder: Path, bank: Path, sessions: int, heavy: int, seed: i
     large = [(rng.choice(DIALECTS), list(HEAVY)[n % len(HEAVY)]) for n in range(heavy)]
     run = RunFolder.create(folder, {"format": 1})
     tasks_before, descriptors_before = len(asyncio.all_tasks()), None
-    async with hostile() as (port, _), CaptureWriter(run, Scrubber([]), queue_limit=at_once) as writer:
+    async with hostile() as port, CaptureWriter(run, Scrubber([]), queue_limit=at_once) as writer:
         calls = _Calls(bank, port, writer, figures)
         await calls.one("rig_socket", "none", 0)  # what is made once, on first use, is no leak
         gc.collect()

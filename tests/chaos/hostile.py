@@ -11,7 +11,8 @@ import base64
 import hashlib
 import re
 import struct
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -32,8 +33,9 @@ class GoneError(Exception):
 class _Conversation:
     """One connection."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, over: asyncio.Event) -> None:
-        self._reader, self._writer, self._over = reader, writer, over
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.name = "before its request"
 
     async def run(self) -> None:
         first = await self._reader.readexactly(1)
@@ -45,6 +47,7 @@ class _Conversation:
         if found is None:
             return
         self._fault = found["fault"].decode()
+        self.name = found[0].decode()
         self._server: Any = registry.dialect(found["dialect"].decode()).server()
         await self._handshake(head)
         if self._fault == "no-ack":
@@ -135,12 +138,13 @@ class _Conversation:
         for byte in content:
             await self._write(bytes([byte]))
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), each_s)
-                raise GoneError
+                async with asyncio.timeout(each_s):
+                    await self._silence()
 
     async def _silence(self) -> None:
-        """Neither read nor write, whatever the client does, until the client has given up."""
-        await self._over.wait()
+        """Answer nothing, whatever the client does, until its socket is closed."""
+        while await self._reader.read(1 << 16):
+            pass
         raise GoneError
 
     def _abort(self) -> None:
@@ -160,35 +164,35 @@ class _Conversation:
 
 
 @asynccontextmanager
-async def hostile() -> AsyncIterator[tuple[int, Callable[[], int]]]:
-    """A running server: its port, and how many connections it has had. Ends all of them when left."""
-    over, running, seen = asyncio.Event(), set[asyncio.Task[Any]](), 0
+async def hostile() -> AsyncIterator[int]:
+    """A running server, by its port. Clients that have not closed their sockets when it is left fail an assertion."""
+    running: dict[asyncio.Task[Any], _Conversation] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal seen
-        seen += 1
         task = asyncio.current_task()
         assert task is not None
-        running.add(task)
+        running[task] = conversation = _Conversation(reader, writer)
         try:
-            await _Conversation(reader, writer, over).run()
+            await conversation.run()
         except (GoneError, OSError, EOFError):
             pass
         finally:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
-            running.discard(task)
+            del running[task]
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
-        yield server.sockets[0].getsockname()[1], lambda: seen
+        yield server.sockets[0].getsockname()[1]
     finally:
-        over.set()
         server.close()
         if running:
             await asyncio.wait(running, timeout=20)
-        assert not running, "connections of the server outlived their clients"
+        for task in running:
+            task.cancel()
+        outlived = Counter(conversation.name for conversation in running.values())
+    assert not outlived, f"connections of the server outlived their clients: {dict(outlived)}"
 
 
 def _framed(opcode: int, payload: bytes) -> bytes:

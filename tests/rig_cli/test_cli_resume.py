@@ -38,7 +38,8 @@ def summary(done: Any) -> Any:
     return {name: found[name] for name in ("credit", "endings", "both_right", "attempts", "retried")}
 
 
-def test_ctrl_c_and_on(cli: Any, serve: Any, realtime: Any, answers: list[Any], ga: Any) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_on(cli: Any, serve: Any, realtime: Any, answers: list[Any], ga: Any, number: int) -> None:
     server = serve(*answers)
     config = cli.config(preflight=False, targets=[realtime(server.ws_url)])
     whole = cli("run", config, "--out", "whole", "--json")
@@ -47,7 +48,7 @@ def test_ctrl_c_and_on(cli: Any, serve: Any, realtime: Any, answers: list[Any], 
     started: list[Any] = []
 
     def ctrl_c() -> None:
-        started[0].send_signal(signal.SIGINT)
+        started[0].send_signal(number)
 
     server.play(*answers[:3], [*ga.COMMITTED, ("call", ctrl_c), ("silent",)])
     started.append(cli.start("run", config, "--out", "cut", "--json"))
