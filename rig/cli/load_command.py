@@ -79,6 +79,18 @@ def run_load(
     return 0
 
 
+def seconds_of(text: str) -> float:
+    """`90`, `90s` or `1.5m` in seconds, 1 to 3600. Raises ConfigError."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in ("s", "m") else (text, "s")
+    try:
+        seconds = float(number) * (60 if unit == "m" else 1)
+    except ValueError:
+        raise ConfigError("--hold", [f"{text!r}: give it as in 60s or 2m"]) from None
+    if not 1 <= seconds <= 3600:
+        raise ConfigError("--hold", [f"{text!r}: must lie between 1s and 60m"])
+    return seconds
+
+
 def _levels(text: str) -> list[int]:
     try:
         levels = [int(part) for part in text.split(",")]

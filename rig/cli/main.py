@@ -447,7 +447,7 @@ def load(
     config: Annotated[Path, typer.Argument(help="Config file (YAML).", show_default=False)],
     target: Annotated[str | None, typer.Option("--target", help="Which of its targets; default: its only one.")] = None,
     ramp: Annotated[str, typer.Option("--ramp", help="Calls at once, one level after the other.")] = "1,10,50",
-    hold: Annotated[float, typer.Option("--hold", min=1, max=3600, help="Seconds per level.")] = 60.0,
+    hold: Annotated[str, typer.Option("--hold", help="How long each level lasts, e.g. 60s or 2m.")] = "60s",
     max_errors: Annotated[
         float, typer.Option("--max-errors", min=0, max=100, help="Ends once more than this % of a level's calls fail.")
     ] = 20.0,
@@ -465,12 +465,12 @@ def load(
     for the target's. Only against loopback, or a target whose config says `i_own_this: true`. Exit code 1: a bound
     ended it.
 
-    Example: rig load configs/bring-your-own-socket.yaml --ramp 1,10,50 --hold 60
+    Example: rig load configs/bring-your-own-socket.yaml --ramp 1,10,50 --hold 60s
     """
-    from rig.cli.load_command import run_load
+    from rig.cli.load_command import run_load, seconds_of
     from rig.load.ramp import Bounds
 
-    bounds = Bounds(hold, max_errors / 100, max_cost)
+    bounds = Bounds(seconds_of(hold), max_errors / 100, max_cost)
     raise typer.Exit(run_load(config, target, ramp, bounds, picture, as_json=as_json))
 
 

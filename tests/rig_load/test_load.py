@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from captures.capture import Capture, Condition, Ending, ErrorInfo, Mark, Pacing
-from rig.config import parse_config
+from rig.cli.load_command import seconds_of
+from rig.config import ConfigError, parse_config
 from rig.engine.prepare import prepare
 from rig.load.figures import LoadLevel, level_of, spread
 from rig.load.ramp import check
@@ -150,3 +151,10 @@ def test_a_ramp_that_is_none_is_named(tmp_path: Path, ramp: str) -> None:
     assert done.returncode == 2
     assert "--ramp" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_hold_is_read_with_its_unit() -> None:
+    assert [seconds_of(text) for text in ("60", "60s", "1.5m", "1s", "60m")] == [60, 60, 90, 1, 3600]
+    for text in ("", "s", "x", "0s", "61m", "nan", "inf", "-5s", "1h"):
+        with pytest.raises(ConfigError, match="--hold"):
+            seconds_of(text)
