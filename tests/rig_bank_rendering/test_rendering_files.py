@@ -44,10 +44,21 @@ def _entry(sha256: str) -> RenderedEntry:
 def test_a_manifest_is_read_as_written_and_stale_clips_go(tmp_path):
     kept = write_clip(tmp_path, np.arange(2400, dtype=np.int16))
     stale = write_clip(tmp_path, np.zeros(2400, dtype=np.int16))
-    removed = write_manifest(tmp_path, [_entry(kept)])
+    recording = write_clip(tmp_path, np.ones(2400, dtype=np.int16))
+    removed = write_manifest(tmp_path, [_entry(kept)], ours={kept, stale})
     assert [path.stem for path in removed] == [stale]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"{kept}.flac", "manifest.yaml"])
+    names = [f"{kept}.flac", f"{recording}.flac", "manifest.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     assert read_manifest(tmp_path).rendered == [_entry(kept)]
+
+
+def test_a_rendered_row_that_was_cut_off_is_no_recording(tmp_path):
+    write_manifest(tmp_path, [_entry("a" * 64)])
+    path = tmp_path / "manifest.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "source_sha256" not in line), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"\[0\]: source_sha256: Field required"):
+        read_manifest(tmp_path)
 
 
 def test_a_clip_is_named_by_its_contents(tmp_path):

@@ -125,6 +125,7 @@ class _Run:
         self._added_keys = manifest.added_keys
         self._entries = {entry.key: entry for entry in manifest.rendered}
         self._sources: dict[ClipKey, str] = {}
+        self._ours = {entry.sha256 for entry in manifest.rendered}
 
     def jobs(self, only: Set[str], *, force: bool) -> list[_Job]:
         """What must be rendered; forgets entries of clips that the bank no longer has."""
@@ -185,11 +186,13 @@ class _Run:
             return
         item_id, variant_id, turn = made.key
         clip, pcm = made.clip, made.clip.pcm
+        sha256 = write_clip(self._folder, pcm)
+        self._ours.add(sha256)
         entry = RenderedEntry(
             item_id=item_id,
             variant_id=variant_id,
             turn=2 if turn == 2 else 1,
-            sha256=write_clip(self._folder, pcm),
+            sha256=sha256,
             engine=clip.engine,
             pcm_sha256=pcm_sha256(pcm),
             rate_hz=RATE_HZ,
@@ -235,8 +238,11 @@ class _Run:
 
     def write(self) -> None:
         """Write the manifest and add up what is there."""
-        if stale := write_manifest(self._folder, self._entries.values(), self._added):
+        if stale := write_manifest(self._folder, self._entries.values(), self._added, ours=self._ours):
             self._say(f"removed {len(stale)} files that no entry names any more")
+        named = {entry.sha256 for entry in self._entries.values()} | {row["sha256"].lower() for row in self._added}
+        if unnamed := sum(path.stem.lower() not in named for path in self._folder.glob("*.flac")):
+            self._say(f"[yellow]kept[/] {unnamed} FLAC files that the manifest did not name: remove those not needed")
         self.result.size_bytes = sum(path.stat().st_size for path in self._folder.glob("*.flac"))
         self.result.seconds = sum(entry.duration_s for entry in self._entries.values())
         size_mb, most_mb = self.result.size_bytes / 1e6, self._bank.info.most_audio_mb

@@ -107,7 +107,8 @@ def read_manifest(folder: Path) -> Manifest:
     manifest = Manifest()
     for at, row in enumerate(data):
         try:
-            if isinstance(row, Mapping) and "source_sha256" in row:
+            # Only rendered clips have a word error rate: one without its source is a row cut off, not a recording.
+            if isinstance(row, Mapping) and ("source_sha256" in row or "wer" in row):
                 manifest.rendered.append(RenderedEntry.model_validate(row))
             else:
                 ClipEntry.model_validate(row)
@@ -130,9 +131,17 @@ def write_clip(folder: Path, pcm: NDArray[np.int16]) -> str:
 
 
 def write_manifest(
-    folder: Path, entries: Iterable[RenderedEntry], added: Iterable[Mapping[str, Any]] = ()
+    folder: Path,
+    entries: Iterable[RenderedEntry],
+    added: Iterable[Mapping[str, Any]] = (),
+    *,
+    ours: Iterable[str] = (),
 ) -> list[Path]:
-    """Write the manifest, sorted by item and variant; remove FLAC files that no entry names, and return them."""
+    """Write the manifest, sorted by item and variant; remove files of `ours` that no entry names, and return them.
+
+    `ours` are the SHA-256 of files known to be rendered. Others stay: after a manifest was lost or cut off, what it
+    named may be recordings that cannot be made again.
+    """
     rows: list[dict[str, Any]] = [dict(row) for row in added]
     for entry in entries:
         row = entry.model_dump(mode="json")
@@ -145,7 +154,8 @@ def write_manifest(
     temporary.write_text(_HEADING + yaml.safe_dump(rows, sort_keys=False, width=120), encoding="utf-8")
     os.replace(temporary, folder / "manifest.yaml")
     named = {f"{row['sha256'].lower()}.flac" for row in rows}
-    stale = [path for path in sorted(folder.glob("*.flac")) if path.name not in named]
+    stale = [path for path in (folder / f"{sha256}.flac" for sha256 in sorted(ours)) if path.name not in named]
+    stale = [path for path in stale if path.exists()]
     for path in stale:
         path.unlink()
     return stale
