@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from captures.clock import Clock
 from captures.events import Event
 from captures.frames import ClosedBy, InFrame, OutFrame
+from transports.tool_channel import ToolChannel
 from transports.transport import Endpoint, Transport, TransportError
 
 
@@ -102,6 +103,8 @@ class TargetSettings:
     api_key: str | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
     """The target's `settings:` of the config; a dialect refuses keys it does not know."""
+    tool_channel: ToolChannel | None = field(default=None, repr=False, compare=False)
+    """Where its tool calls are seen, if not on its connection; None while nothing runs."""
 
 
 @dataclass(frozen=True, slots=True)
