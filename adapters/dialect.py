@@ -41,6 +41,8 @@ class Capabilities:
     """False for agents with a prompt and tools of their own."""
     declared_tools: frozenset[str] | None = None
     """Names of those tools: only items that offer no other can be run. None where they are not known."""
+    sees_tools: bool = True
+    """False where the agent's tool calls cannot be seen: actions are then not applicable, never "no call"."""
     deterministic_turns: bool = True
     second_turn: bool = True
     streams_audio: bool = True

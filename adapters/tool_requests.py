@@ -80,11 +80,9 @@ class ToolCallSettings(StrictSettings):
 
 @runtime_checkable
 class SeesToolsElsewhere(Protocol):
-    """A dialect whose agents' tool calls do not come over their connection."""
+    """A dialect whose agents' tool calls do not come over their connection: a target says where, as `tool_calls`."""
 
-    def tool_requests(self, settings: Mapping[str, Any]) -> ToolRequests:
-        """Where they are seen, by the target's `settings:`. Raises SettingsError."""
-        ...
+    sees_tools_elsewhere: bool
 
 
 @dataclass(frozen=True, slots=True)

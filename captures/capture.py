@@ -26,6 +26,8 @@ class Ending(StrEnum):
 
     CALLED = "called"
     DECLINED = "declined"
+    ANSWERED = "answered"
+    """Ended normally, and where the agent's tool calls cannot be seen: whether it called one is not known."""
     NO_ANSWER = "no_answer"
     UNFINISHED = "unfinished"
     INFRASTRUCTURE_ERROR = "infrastructure_error"
@@ -256,6 +258,8 @@ class Capture(_Record):
     ending_detail: str = ""
     """Reason of `unfinished`, or a note on the ending."""
     error: ErrorInfo | None = None
+    tools_seen: bool = True
+    """False where nothing shows the agent's tool calls: that `calls` is empty then says nothing."""
     calls: tuple[ObservedCall, ...] = ()
     """Every call, ordered by output index: the first is "the first tool call"."""
     reply_text: str = ""

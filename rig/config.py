@@ -400,7 +400,7 @@ def _secrets_in_settings(settings: Mapping[str, Any]) -> Iterator[str]:
         # What the rig has read from a file is public: secrets stand there by name.
         if isinstance(value, Mapping) and name not in ("headers", "declared"):
             yield from _secrets_in_settings(value)
-        elif name == "api_key" and isinstance(value, str):
+        elif name in ("api_key", "token", "auth_token") and isinstance(value, str):
             yield value
         elif name == "base_url" and isinstance(value, str):
             yield from secrets_in_url(value)

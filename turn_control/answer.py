@@ -58,6 +58,7 @@ class AnswerTracker:
     def __init__(self, capabilities: Capabilities, limits: Limits, notes: Notes) -> None:
         """What a reader of the record should know, and no field of it says, goes into `notes`."""
         self._waits = capabilities.waits_for_tool_result
+        self._without_call = Ending.DECLINED if capabilities.sees_tools else Ending.ANSWERED
         self._continuous = capabilities.continuous_audio
         self._silence_s = capabilities.ends_by_silence_s
         self._grace_ns = round(capabilities.late_call_grace_s * 1e9)
@@ -258,7 +259,7 @@ class AnswerTracker:
             return self._unreadable(self._unread)
         if end.reason is AnswerEnd.COMPLETED:
             # A call that never became whole is a wrong call, never a declined one.
-            return Verdict(Ending.CALLED if self._calls else Ending.DECLINED, detail, answer_end_ns=t_ns)
+            return Verdict(Ending.CALLED if self._calls else self._without_call, detail, answer_end_ns=t_ns)
         reason = f"{end.reason.value}: {detail}" if detail else end.reason.value
         return Verdict(Ending.UNFINISHED, reason, answer_end_ns=t_ns)
 

@@ -262,6 +262,7 @@ class Attempts:
             ending=ending,
             ending_detail=turn.detail if turn else "",
             error=error,
+            tools_seen=self._target.capabilities.sees_tools,
             calls=turn.calls if turn else (),
             reply_text=turn.reply_text if turn else "",
             reply_transcript=turn.reply_transcript if turn else "",

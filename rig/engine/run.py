@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 from adapters import registry
 from adapters.dialect import Hosted
+from adapters.tool_requests import SeesToolsElsewhere
 from captures.capture import Capture
 from captures.clock import MonotonicClock
 from captures.run_folder import RunFolder, RunFolderError
@@ -33,6 +34,7 @@ from rig.engine.runner import Observer, Runner, TargetAccess, TargetOutcome
 from rig.engine.work import Work
 from rig.python_agents.hosting import hosts, spec_of
 from rig.scoring.digest import bank_digest
+from rig.tool_channels.running import channels
 from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
 
@@ -139,14 +141,17 @@ async def run(
         targets = [target for target in prepared.targets if target.name in names]
         async with (
             embedded_agents(prepared, names, folder.logs_path) as addresses,
+            channels(tool_calls(prepared, names), prepared.resolved.folder, clock) as seen,
             _crew(prepared, left.cells, addresses, places, folder.logs_path) as crew,
         ):
             access = {}
             for target in targets:
                 settings = prepared.settings(target.config, addresses.get(target.name))
-                here = Attempts(config, target, settings, clock, ticker)
+                channel = seen.of.get(target.name)
+                here = Attempts(config, target, replace(settings, tool_channel=channel), clock, ticker)
                 access[target.name] = TargetAccess(
-                    here if crew is None else CrewAttempts(crew, here),
+                    # Its tool calls come to this process.
+                    here if crew is None or channel is not None else CrewAttempts(crew, here),
                     KeyPool(prepared.resolved.keys[target.name], target.config.sessions_per_key),
                     RequestRate(target.config.requests_per_minute),
                 )
@@ -158,7 +163,9 @@ async def run(
     lost = []
     if crew is not None and crew.lost:
         lost = [f"{crew.lost} of {len(crew.members)} workers were lost; others made their attempts"]
-    return RunResult(folder.path, outcomes, left.finished, left.foreign, (*writer.notes, *lost), spending)
+    return RunResult(
+        folder.path, outcomes, left.finished, left.foreign, (*writer.notes, *lost, *seen.notes()), spending
+    )
 
 
 def _joined(before: Mapping[str, Any], now: Mapping[str, Any], *, resumed: bool) -> dict[str, Any]:
@@ -216,6 +223,15 @@ async def embedded_agents(prepared: Prepared, names: Set[str], logs: Path) -> As
             yield {**hosted, **{name: addresses[spec] for name, spec in wanted.items()}}
 
 
+def tool_calls(prepared: Prepared, names: Set[str]) -> Mapping[str, Any]:
+    """Target name → where its tool calls are seen, of the targets whose connections do not carry them."""
+    return {
+        target.name: target.config.settings["tool_calls"]
+        for target in prepared.targets
+        if isinstance(registry.dialect(target.config.adapter), SeesToolsElsewhere) and target.name in names
+    }
+
+
 def run_description(prepared: Prepared) -> dict[str, Any]:
     """What `run.json` says: how the run was made, without any secret value."""
     planned: dict[str, dict[str, int]] = {target.name: {} for target in prepared.targets}
@@ -248,6 +264,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
                     "text_twin": target.capabilities.text_twin,
                     "probe": target.capabilities.probe,
                     "streams_audio": target.capabilities.streams_audio,
+                    "sees_tools": target.capabilities.sees_tools,
                     "deterministic_turns": target.capabilities.deterministic_turns,
                     "input_rate_hz": target.input_rate_hz,
                 },

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, cycle
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,8 +24,9 @@ from rig.engine.costs import cost_of
 from rig.engine.keys import KeyPool
 from rig.engine.plan import Cell, Target
 from rig.engine.prepare import Prepared
-from rig.engine.run import embedded_agents
+from rig.engine.run import embedded_agents, tool_calls
 from rig.load.figures import LoadLevel, level_of
+from rig.tool_channels.running import channels
 from transports.transport import is_loopback
 from turn_control.quiet_gc import no_full_collections
 from turn_control.ticker import Ticker
@@ -78,14 +79,18 @@ async def load(
 
     Raises:
         ConfigError: see `check`.
-        ChildError: an embedded agent did not start.
+        ChildError: an embedded agent or a webhook did not start.
     """
     cells = cycle(check(prepared, target))
     clock = MonotonicClock()
     ticker = Ticker(clock)
     found: list[LoadLevel] = []
-    async with embedded_agents(prepared, {target.name}, logs) as addresses:
+    async with (
+        embedded_agents(prepared, {target.name}, logs) as addresses,
+        channels(tool_calls(prepared, {target.name}), prepared.resolved.folder, clock) as seen,
+    ):
         settings = prepared.settings(target.config, addresses.get(target.name))
+        settings = replace(settings, tool_channel=seen.of.get(target.name))
         attempts = Attempts(prepared.resolved.config, target, settings, clock, ticker)
         keys = KeyPool(prepared.resolved.keys[target.name], target.config.sessions_per_key)
         caller = _Caller(prepared, target, attempts, keys, cells, bounds)

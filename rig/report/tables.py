@@ -17,6 +17,7 @@ from rig.report.null_tables import null_tables, repeat_tables
 _ENDINGS = {
     Ending.CALLED: "called",
     Ending.DECLINED: "declined",
+    Ending.ANSWERED: "an-\nswered",
     Ending.NO_ANSWER: "no\nanswer",
     Ending.UNFINISHED: "un-\nfinished",
     Ending.INFRASTRUCTURE_ERROR: "infra.\nerror",
@@ -292,11 +293,16 @@ def _cue_kinds(report: Report) -> Table:
     )
 
 
+_BLIND = "Answered: ended normally, where tool calls cannot be seen; its action is not applicable. "
+
+
 def _endings(report: Report) -> Table:
+    blind = any(target.endings[Ending.ANSWERED] for target in report.targets)
+    shown = [ending for ending in Ending if ending is not Ending.ANSWERED or blind]
     rows = [
         (
             target.name,
-            *(str(target.endings[ending]) for ending in Ending),
+            *(str(target.endings[ending]) for ending in shown),
             str(target.attempts),
             str(target.retried),
             str(target.several_calls),
@@ -309,7 +315,7 @@ def _endings(report: Report) -> Table:
         "Endings",
         (
             "target",
-            *(_ENDINGS[ending] for ending in Ending),
+            *(_ENDINGS[ending] for ending in shown),
             "tries",
             "retried",
             "2+\ncalls",
@@ -318,6 +324,7 @@ def _endings(report: Report) -> Table:
         rows,
         "Cells of all conditions by their last attempt (tries: all attempts); the three errors are not scored, no "
         "answer is scored as wrong. "
+        f"{_BLIND if blind else ''}"
         f"Did both: protective call and the words' default in one turn{derived}. Exploratory.",
     )
 

@@ -47,7 +47,7 @@ class ScoredCell:
     roles_derived: bool = False
     probe: ProbeReading | None = None
     not_applicable: str = ""
-    """Why a probe that was asked has no reading."""
+    """Why what was measured has no score: a probe without a reading, an action that could not be seen."""
 
     @property
     def scored(self) -> bool:
@@ -123,13 +123,15 @@ def _cells(capture: Capture, bank: Bank, item: Item, roles: ItemRoles, words_onl
 
 
 def _action_cell(capture: Capture, bank: Bank, item: Item, variant: Variant, roles: ItemRoles) -> ScoredCell:
-    action = None
-    if capture.ending is Ending.NO_ANSWER:
+    action, reason = None, ""
+    if not capture.tools_seen:
+        reason = "its tool calls cannot be seen" if capture.ending.scored else ""
+    elif capture.ending is Ending.NO_ANSWER:
         action = no_answer_score()
     elif capture.ending.scored:
         action = score_action(counted_calls(capture), variant.gold, bank.menu(item))
     both = action is not None and co_executed(action.called, item, variant, roles)
-    return _cell(capture, bank, item, variant, roles, action=action, both=both)
+    return _cell(capture, bank, item, variant, roles, action=action, both=both, not_applicable=reason)
 
 
 def counted_calls(capture: Capture | LaterTurn) -> tuple[ObservedCall, ...]:
