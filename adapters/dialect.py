@@ -64,6 +64,10 @@ class Capabilities:
     """Largest request body, where the dialect posts one."""
     ready_grace_s: float | None = None
     """Set where the peer may never confirm its settings: once it has opened, this long without an error is enough."""
+    chunk_ms: int | None = None
+    """The one length of audio messages, where the wire has no other."""
+    greeting_s: float = 0.0
+    """How long an agent that speaks first may do so before the session is ready, on top of the set-up limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,8 @@ class EncodedClip:
     rate_hz: int
     samples: int
     """Of the clip itself, without padding."""
+    filler_samples: int = 0
+    """Silence that fills up the last frame, where all frames must be of one length."""
 
 
 class SettingsError(ValueError):
@@ -261,6 +267,41 @@ class ReadsFiles(Protocol):
     def secret_names(self, settings: Mapping[str, Any], folder: Path) -> Sequence[str]:
         """Environment names that the file may use; none where it cannot be read."""
         ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A client half that owes something at a time of its own (a mark once its audio has played), without a clock."""
+
+    def opened(self, t_ns: int) -> None:
+        """The frames of `open` have left; times count from here (monotonic ns)."""
+        ...
+
+    def next_due_ns(self) -> int | None:
+        """When `due` should be called next; None while nothing is owed."""
+        ...
+
+    def due(self, now_ns: int) -> tuple[Sequence[Event], Sequence[OutFrame]]:
+        """Events and frames that are due by now. Never raises."""
+        ...
+
+
+@runtime_checkable
+class StampsAudio(Protocol):
+    """A client half whose audio messages hold their number or their time: they are finished as they are sent."""
+
+    def on_wire(self, frame: OutFrame, t_ns: int) -> OutFrame:
+        """A binary frame (of `encode_clip` or `encode_silence`) as the message that leaves at `t_ns`."""
+        ...
+
+
+@runtime_checkable
+class SeesToolsBeside(Protocol):
+    """A client half whose agent's tool calls come beside the connection, as frames of `adapters.tool_requests`."""
+
+    tool_channel: ToolChannel | None
+    call_id: str
+    """What the agent's requests name this session by."""
 
 
 @runtime_checkable

@@ -20,6 +20,7 @@ _FOLDERS: dict[str, str] = {
     "rig_socket": "adapters.rig_socket",
     "python_agent": "adapters.python_agent",
     "template_socket": "adapters.template_socket",
+    "twilio_media": "adapters.twilio_media",
     "chat_audio": "adapters.chat_audio",
     "cascade": "adapters.cascade",
     "openai_chat": "adapters.openai_chat",

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import anyio
 
-from adapters.dialect import ClientDialect, EncodedClip, Setup
+from adapters.dialect import ClientDialect, EncodedClip, SeesToolsBeside, Setup, StampsAudio, Timed
 from captures.capture import Mark, NetworkTimes
 from captures.clock import Clock
 from captures.events import Event, Failed, FailureKind, Refused, SessionReady, TimedEvent
 from captures.frames import ClosedBy, Direction, InFrame, LoggedFrame, OutFrame
+from transports.alarm import Alarm
 from transports.transport import MeasuresNetwork, ReportsFailures, Transport, TransportError
 
 
@@ -60,6 +61,9 @@ class Session:
         self._listened = False
         if isinstance(transport, ReportsFailures):
             transport.on_failed = self._on_failed
+        self._on_wire = dialect.on_wire if isinstance(dialect, StampsAudio) else None
+        self._timed = dialect if isinstance(dialect, Timed) else None
+        self._alarm = Alarm(clock, self._on_alarm)
         self._changed = anyio.Event()
         self._listener: Callable[[TimedEvent], None] | None = None
         self._close_listener: Callable[[ClosedBy], None] | None = None
@@ -74,6 +78,9 @@ class Session:
             SessionError: refused, failed, or not ready within `limit_s` seconds.
         """
         opening = self.dialect.open(setup)
+        limit_s += self.dialect.capabilities.greeting_s
+        if isinstance(self.dialect, SeesToolsBeside) and self.dialect.tool_channel is not None:
+            self.dialect.tool_channel.attach(self.dialect.call_id, self._on_frame)
         self.marks[Mark.CONNECT_START] = self.clock.now_ns()
         with anyio.move_on_after(limit_s) as scope:
             try:
@@ -82,7 +89,10 @@ class Session:
                 self._on_failed(error)
             else:
                 self.marks[Mark.CONNECT_END] = self.clock.now_ns()
-                self.send(opening)
+                sent_ns = self.send(opening)
+                if self._timed is not None:
+                    self._timed.opened(sent_ns)
+                    self._on_alarm()
                 able = self.dialect.capabilities
                 if not (able.streams_audio and able.confirms_setup):
                     self._take(self.marks[Mark.CONNECT_END], SessionReady())
@@ -105,6 +115,9 @@ class Session:
 
     async def close(self) -> None:
         """Send what is owed and close; bounded, also when cancelled, and safe to call twice."""
+        self._alarm.set(None)
+        if isinstance(self.dialect, SeesToolsBeside) and self.dialect.tool_channel is not None:
+            self.dialect.tool_channel.detach(self.dialect.call_id)
         with anyio.CancelScope(shield=True), anyio.move_on_after(5):
             if self.closed is None:
                 self.send(self.dialect.close())
@@ -129,6 +142,8 @@ class Session:
         if frame.held:
             self.dialect.hold(frame)
             return t_ns
+        if self._on_wire is not None and frame.binary:
+            frame = self._on_wire(frame, t_ns)
         self._transport.write(frame)
         self.log.append(LoggedFrame(t_ns, Direction.SENT, frame.payload, frame.binary))
         return t_ns
@@ -144,7 +159,9 @@ class Session:
 
     def start_turn(self) -> int:
         """See `ClientDialect.start_turn`; returns the stamp."""
-        return self.send(self.dialect.start_turn())
+        sent_ns = self.send(self.dialect.start_turn())
+        self._set_alarm()
+        return sent_ns
 
     def commit_turn(self) -> int:
         """See `ClientDialect.commit_turn`; returns the stamp."""
@@ -211,12 +228,28 @@ class Session:
         events, owed = self.dialect.receive(frame)
         self._take_all(frame.t_ns, events)
         self.send(owed)
+        self._set_alarm()
+
+    def _on_alarm(self) -> None:
+        """What a timed dialect owes by now, and when it will owe more."""
+        if self._timed is None or self.closed is not None or self.failure is not None:
+            return
+        now_ns = self.clock.now_ns()
+        events, owed = self._timed.due(now_ns)
+        self.send(owed)
+        self._take_all(now_ns, events)
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._timed is not None and self.closed is None:
+            self._alarm.set(self._timed.next_due_ns())
 
     def _on_failed(self, error: TransportError) -> None:
         self._take(self.clock.now_ns(), self.dialect.connect_failed(error))
 
     def _on_closed(self, closed: ClosedBy) -> None:
         self.closed = closed
+        self._alarm.set(None)
         event: Event | None
         if not closed.by_peer and closed.code in _BROKEN_BY_PEER:
             event = Failed(FailureKind.PROTOCOL, _BROKEN_BY_PEER[closed.code], closed.reason)

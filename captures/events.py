@@ -145,6 +145,11 @@ class Interrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class AudioCleared:
+    """The agent took back what had arrived and not been heard yet: it never will be."""
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerEnded:
     """The agent's turn is over, by the dialect's own sign."""
 
@@ -219,6 +224,7 @@ Event = (
     | AudioDelta
     | Delegated
     | Interrupted
+    | AudioCleared
     | AnswerEnded
     | Usage
     | Served

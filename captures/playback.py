@@ -93,6 +93,20 @@ def first_audible(pieces: Iterable[tuple[int, bytes]], rate_hz: int) -> int | No
     return play(pieces, rate_hz).first_audible_ns
 
 
+def heard_by(pieces: Iterable[tuple[int, bytes]], rate_hz: int, t_ns: int) -> tuple[list[tuple[int, bytes]], float]:
+    """The pieces, or parts of them, that were heard before `t_ns`; and how many seconds were not."""
+    kept: list[tuple[int, bytes]] = []
+    end_ns, dropped = 0, 0
+    for arrived_ns, piece in pieces:
+        begins_ns = max(arrived_ns, end_ns)
+        end_ns = begins_ns + _ns(len(piece) // 2, rate_hz)
+        whole = max(0, min(len(piece) // 2, (t_ns - begins_ns) * rate_hz // 1_000_000_000))
+        dropped += len(piece) // 2 - whole
+        if whole:
+            kept.append((arrived_ns, piece[: 2 * whole]))
+    return kept, dropped / rate_hz
+
+
 def is_loud(pcm: bytes, rate_hz: int) -> bool:
     """True when any step of a piece is as loud as audible speech; a piece shorter than a step counts as one."""
     samples = np.frombuffer(pcm, "<i2", count=len(pcm) // 2)

@@ -12,6 +12,7 @@ from captures.capture import Ending, ErrorInfo, Mark, ObservedCall
 from captures.events import (
     AnswerEnd,
     AnswerEnded,
+    AudioCleared,
     AudioDelta,
     Delegated,
     Event,
@@ -69,6 +70,8 @@ class AnswerTracker:
         self._marks: dict[Mark, int] = {}
         self._caller_done_ns: int | None = None
         self._last_content_ns: int | None = None
+        self._heard_until_ns = 0
+        """End of what arrived so far as it would be heard: speech may come faster than it plays."""
         self._speech_end_ns: int | None = None
         self._open_work: set[str] = set()
         self._work_ended_ns = 0
@@ -99,6 +102,8 @@ class AnswerTracker:
         if isinstance(event, Content):
             if self._is_content(event):
                 self._take_content(t_ns, event)
+        elif isinstance(event, AudioCleared):
+            self._heard_until_ns = min(self._heard_until_ns, t_ns)
         elif isinstance(event, Delegated):
             self._take_work(t_ns, event)
         elif isinstance(event, AnswerEnded):
@@ -149,6 +154,9 @@ class AnswerTracker:
                 self.came_late(event)
                 return
         self._last_content_ns = t_ns
+        if isinstance(event, AudioDelta):
+            length_ns = len(event.pcm) // 2 * 1_000_000_000 // event.rate_hz
+            self._heard_until_ns = max(self._heard_until_ns, t_ns) + length_ns
         self._marks.setdefault(Mark.FIRST_EVENT, t_ns)
         if isinstance(event, TextDelta):
             self._marks.setdefault(Mark.FIRST_TEXT, t_ns)
@@ -232,7 +240,7 @@ class AnswerTracker:
         assert self._speech_end_ns is not None
         if self._last_content_ns < self._speech_end_ns and self._calls.last_complete_ns is None:
             return None
-        since_ns = max(self._last_content_ns, self._caller_done_ns, self._work_ended_ns)
+        since_ns = max(self._last_content_ns, self._heard_until_ns, self._caller_done_ns, self._work_ended_ns)
         return since_ns + round(self._silence_s * 1e9)
 
     def _broken_ns(self) -> int | None:

@@ -147,6 +147,9 @@ class ClipPlayer:
         """
         yield due_ns
         self._caller_done(due_ns if self._pace else self._session.clock.now_ns())
+        if self._clip.filler_samples:
+            due_ns += audio_ns(self._clip.filler_samples, self._clip.rate_hz, self._pace)
+            yield due_ns
         chunk_ms = self._clip.chunk_ms
         silence = self._session.dialect.encode_silence(self._clip.rate_hz, chunk_ms)
         step_ns = chunk_ns(chunk_ms, self._pace or 1.0)

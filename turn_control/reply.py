@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from captures.events import AudioDelta, InputTranscript, Served, TextDelta, TimedEvent, TranscriptDelta, Usage
-from captures.playback import is_loud
+from captures.events import (
+    AudioCleared,
+    AudioDelta,
+    InputTranscript,
+    Served,
+    TextDelta,
+    TimedEvent,
+    TranscriptDelta,
+    Usage,
+)
+from captures.playback import heard_by, is_loud
 from turn_control.limits import Limits
 from turn_control.notes import Notes
 
@@ -55,6 +64,8 @@ class Reply:
         event = timed.event
         if isinstance(event, AudioDelta):
             self._add_audio(timed.t_ns, event)
+        elif isinstance(event, AudioCleared):
+            self._clear(timed.t_ns)
         elif isinstance(event, TextDelta):
             self._text.add(event.text)
         elif isinstance(event, TranscriptDelta):
@@ -84,6 +95,14 @@ class Reply:
         if not self._heard_any:
             return None
         return self._heard.joined(" ") or self._heard_parts.joined()
+
+    def _clear(self, t_ns: int) -> None:
+        """What has not been heard by now never will be."""
+        if self.rate_hz is None:
+            return
+        self.pieces, cleared_s = heard_by(self.pieces, self.rate_hz, t_ns)
+        if cleared_s > 0:
+            self._notes.add(f"the agent cleared {cleared_s:.2f} s of its speech before it was heard")
 
     def _add_audio(self, t_ns: int, event: AudioDelta) -> None:
         if not event.pcm:

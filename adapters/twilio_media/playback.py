@@ -75,6 +75,11 @@ class Playback:
         """When the next mark is due; None when none is waiting."""
         return self._marks[0][0] if self._marks else None
 
+    @property
+    def end_ns(self) -> int:
+        """When all that is queued will have played."""
+        return self._end_ns
+
     def heard_ns(self, now_ns: int) -> int:
         """Length of the audio heard so far."""
         return self._played_ns + min(now_ns, self._end_ns) - self._start_ns

@@ -63,6 +63,7 @@ ROUTES: dict[str, Route] = {
     "vercel_gateway": Route(("/v4/ai/realtime-model",), "/v4/ai/realtime-model"),
     "rig_socket": Route(("/", "/agent"), "/"),
     "template_socket": Route(tuple(PATHS), "/"),
+    "twilio_media": Route(("/", "/media"), "/media"),
     "chat_audio": _COMPLETIONS,
     "cascade": Route(("/v1/chat/completions", "/v1/audio/transcriptions", "/v1/audio/tags"), "/v1", websocket=False),
     "openai_chat": _COMPLETIONS,

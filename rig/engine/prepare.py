@@ -163,6 +163,9 @@ def checked_targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
                 client.open(Setup("", (), client.capabilities.input_rates_hz[0], turn_control))
             except SettingsError as error:
                 complain(f"{place}: {error}")
+        length_ms = client.capabilities.chunk_ms
+        if length_ms not in (None, resolved.config.chunk_ms):
+            complain(f"{place}: {config.adapter} sends pieces of {length_ms} ms; set chunk_ms: {length_ms}")
         try:
             if config.faults:
                 file_mode = not client.capabilities.streams_audio
