@@ -296,6 +296,15 @@ class StampsAudio(Protocol):
 
 
 @runtime_checkable
+class NamesItself(Protocol):
+    """A client half that gives its session names of its own: a stored one is read by those it had then."""
+
+    def recall(self, sent: bytes) -> None:
+        """A text message that was sent when the session was made. Never raises."""
+        ...
+
+
+@runtime_checkable
 class SeesToolsBeside(Protocol):
     """A client half whose agent's tool calls come beside the connection, as frames of `adapters.tool_requests`."""
 

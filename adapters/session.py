@@ -63,7 +63,7 @@ class Session:
             transport.on_failed = self._on_failed
         self._on_wire = dialect.on_wire if isinstance(dialect, StampsAudio) else None
         self._timed = dialect if isinstance(dialect, Timed) else None
-        self._alarm = Alarm(clock, self._on_alarm)
+        self._alarm = Alarm(clock, self._on_alarm) if self._timed is not None else None
         self._changed = anyio.Event()
         self._listener: Callable[[TimedEvent], None] | None = None
         self._close_listener: Callable[[ClosedBy], None] | None = None
@@ -115,7 +115,7 @@ class Session:
 
     async def close(self) -> None:
         """Send what is owed and close; bounded, also when cancelled, and safe to call twice."""
-        self._alarm.set(None)
+        self._end_alarm()
         if isinstance(self.dialect, SeesToolsBeside) and self.dialect.tool_channel is not None:
             self.dialect.tool_channel.detach(self.dialect.call_id)
         with anyio.CancelScope(shield=True), anyio.move_on_after(5):
@@ -241,15 +241,20 @@ class Session:
         self._set_alarm()
 
     def _set_alarm(self) -> None:
-        if self._timed is not None and self.closed is None:
+        if self._timed is not None and self._alarm is not None:
             self._alarm.set(self._timed.next_due_ns())
+
+    def _end_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.set(None)
+            self._alarm = None  # the two refer to each other, and would wait for the garbage collector
 
     def _on_failed(self, error: TransportError) -> None:
         self._take(self.clock.now_ns(), self.dialect.connect_failed(error))
 
     def _on_closed(self, closed: ClosedBy) -> None:
         self.closed = closed
-        self._alarm.set(None)
+        self._end_alarm()
         event: Event | None
         if not closed.by_peer and closed.code in _BROKEN_BY_PEER:
             event = Failed(FailureKind.PROTOCOL, _BROKEN_BY_PEER[closed.code], closed.reason)

@@ -47,7 +47,7 @@ _MAX_MARK: Final = 500
 
 
 class TwilioClient:
-    """`ClientDialect` of Twilio for one session. Also `Timed`, `StampsAudio` and `SeesToolsBeside`."""
+    """`ClientDialect` of Twilio for one session. Also `Timed`, `StampsAudio`, `NamesItself`, `SeesToolsBeside`."""
 
     def __init__(self, target: TargetSettings) -> None:
         """Raises `SettingsError`: unknown, missing or invalid settings, or an address that Twilio could not call."""
@@ -160,6 +160,13 @@ class TwilioClient:
         self._chunk += 1
         since_ms = (t_ns - self._started_ns) // _MS
         return wire.media(self._next(), self._stream.encode(), self._chunk, since_ms, frame.payload)
+
+    def recall(self, sent: bytes) -> None:
+        """See `NamesItself`: the stream's name in a stored `start`."""
+        fields = decode(sent) if b'"start"' in sent else None
+        stream = text_of(fields or {}, "streamSid")
+        if stream is not None and text_of(fields or {}, "event") == "start":
+            self._stream = stream
 
     def _next(self) -> int:
         self._number += 1

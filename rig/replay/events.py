@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from adapters.dialect import ClientDialect, EncodedClip
+from adapters.dialect import ClientDialect, EncodedClip, NamesItself
 from captures.capture import Mark
 from captures.events import TimedEvent
 from captures.frames import Direction, InFrame
@@ -38,6 +38,8 @@ def replay(call: StoredCall, client: ClientDialect, chunk_ms: int) -> Replayed:
     for frame in call.frames:
         while verbs and verbs[0][0] <= frame.t_ns:
             verbs.pop(0)[1]()
+        if isinstance(client, NamesItself) and frame.direction is Direction.SENT and not frame.binary:
+            client.recall(frame.payload)
         if frame.direction is Direction.RECEIVED:
             found, _ = client.receive(InFrame(frame.payload, frame.binary, frame.t_ns))
             events += [TimedEvent(frame.t_ns, event) for event in found]
