@@ -50,6 +50,8 @@ class Reply:
         """How the answer was served; None where nothing tells."""
         self._notes = notes
         self._waits_for_sound = from_first_sound
+        self._silent_until_ns = 0
+        """End of that silence as it would be heard: what was queued behind it waits its turn."""
         self._audio_room = limits.max_reply_bytes
         self._text = _Words(limits.max_text_chars, notes, "reply text")
         self._transcript = _Words(limits.max_text_chars, notes, "reply transcript")
@@ -98,6 +100,7 @@ class Reply:
 
     def _clear(self, t_ns: int) -> None:
         """What has not been heard by now never will be."""
+        self._silent_until_ns = min(self._silent_until_ns, t_ns)
         if self.rate_hz is None:
             return
         self.pieces, cleared_s = heard_by(self.pieces, self.rate_hz, t_ns)
@@ -108,7 +111,9 @@ class Reply:
         if not event.pcm:
             return
         if self._waits_for_sound:
+            t_ns = max(t_ns, self._silent_until_ns)
             if not is_loud(event.pcm, event.rate_hz):
+                self._silent_until_ns = t_ns + len(event.pcm) // 2 * 1_000_000_000 // event.rate_hz
                 return
             self._waits_for_sound = False
         if self.rate_hz is None:
