@@ -1,6 +1,6 @@
 """`python twilio_agent.py 8080 TOOL`: a phone agent behind Twilio Media Streams that greets, listens and calls TOOL.
 
-It posts the call to the address in TOOL_WEBHOOK, and stops speaking when the caller cuts in. Needs `pip install
+It posts the call to the address in TOOL_WEBHOOK (empty: nowhere), and stops speaking when the caller cuts in. Needs `pip install
 websockets`.
 """
 
@@ -59,7 +59,8 @@ async def agent(socket):
                 await socket.send(json.dumps({"event": "clear", "streamSid": stream}))
             if spoken > 10 and quiet == 35:  # 0.7 s of silence behind at least 0.2 s of speech
                 spoken = 0
-                await asyncio.to_thread(call_tool, call, sys.argv[2])
+                if WEBHOOK:
+                    await asyncio.to_thread(call_tool, call, sys.argv[2])
                 await say(1.0, "answer")
                 playing += 1
         elif message["event"] == "stop":
