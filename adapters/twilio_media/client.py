@@ -13,13 +13,14 @@ from typing import Final
 
 from adapters.dialect import Capabilities, EncodedClip, Setup, TargetSettings, TurnMode
 from adapters.foreign_json import JsonObject, brief, decode, object_of, text_of
+from adapters.greeting import Waiting, longest_s
 from adapters.rig_socket.faults import fault_of_connect
 from adapters.target_settings import read_settings
 from adapters.template_socket.sound import from_base64
 from adapters.tool_requests import ToolRequests
 from adapters.twilio_media import wire
 from adapters.twilio_media.playback import Playback, PlaybackFullError
-from adapters.twilio_media.settings import Greeting, TwilioSettings, check, endpoint_of
+from adapters.twilio_media.settings import TwilioSettings, check, endpoint_of
 from captures.events import (
     AnswerEnd,
     AnswerEnded,
@@ -74,16 +75,14 @@ class TwilioClient:
             ends_by_silence_s=self._settings.end_silence_s,
             continuous_audio=True,
             chunk_ms=wire.FRAME_MS,
-            greeting_s=self._settings.greeting.max_s if isinstance(self._settings.greeting, Greeting) else 0.0,
+            greeting_s=longest_s(self._settings.greeting),
         )
         self._number = 0
         self._chunk = 0
         self._started_ns: int | None = None
         self._silence_due_ns: int | None = None
         self._playback = Playback()
-        self._greeted_ns: int | None = None
-        """End of what has been heard of the greeting, or will be."""
-        self._ready = False
+        self._greeting = Waiting(self._settings.greeting)
         self._turn_begun = False
         self._spoiled = False
         self._wire_silence = binascii.b2a_base64(bytes([wire.SILENCE]) * wire.FRAME_BYTES, newline=False)
@@ -178,7 +177,7 @@ class TwilioClient:
         """See `Timed`: the next mark to come back, piece of silence before the turn, or end of the greeting."""
         if self._started_ns is None:
             return None
-        times = [self._playback.next_due_ns(), self._silence_due_ns, None if self._ready else self._ready_ns()]
+        times = [self._playback.next_due_ns(), self._silence_due_ns, self._greeting.due_ns()]
         return min((ns for ns in times if ns is not None), default=None)
 
     def due(self, now_ns: int) -> tuple[Sequence[Event], Sequence[OutFrame]]:
@@ -188,9 +187,8 @@ class TwilioClient:
             frames.append(OutFrame(self._wire_silence, binary=True))
             on_time = now_ns - self._silence_due_ns < _LATE_NS
             self._silence_due_ns = (self._silence_due_ns if on_time else now_ns) + _FRAME_NS
-        if self._ready or now_ns < self._ready_ns():
+        if not self._greeting.is_over(now_ns):
             return (), frames
-        self._ready = True
         heard_s = round(self._playback.heard_ns(now_ns) / 1e9, 3)
         return [SessionReady(self.call_id, {"greeting_s": heard_s, "stream_sid": self._stream})], frames
 
@@ -198,17 +196,7 @@ class TwilioClient:
         """See `Timed`: the stream has begun."""
         self._started_ns = t_ns
         self._silence_due_ns = t_ns
-
-    def _ready_ns(self) -> int:
-        """When the caller may speak."""
-        greeting = self._settings.greeting
-        assert self._started_ns is not None
-        if not isinstance(greeting, Greeting):
-            return self._started_ns
-        if self._greeted_ns is None:
-            return self._started_ns + round(greeting.wait_s * 1e9)
-        latest_ns = self._started_ns + round(greeting.max_s * 1e9)
-        return min(self._greeted_ns + round(greeting.quiet_s * 1e9), latest_ns)
+        self._greeting.begin(t_ns)
 
     # Reading
 
@@ -256,7 +244,7 @@ class TwilioClient:
         if self._turn_begun:
             return [AudioDelta(pcm, wire.RATE_HZ)]
         if is_loud(pcm, wire.RATE_HZ):
-            self._greeted_ns = self._playback.end_ns
+            self._greeting.heard(self._playback.end_ns)
         return ()
 
     def _on_mark(self, fields: JsonObject, t_ns: int) -> Sequence[Event]:
@@ -268,8 +256,7 @@ class TwilioClient:
 
     def _on_clear(self, t_ns: int) -> tuple[Sequence[Event], Sequence[OutFrame]]:
         frames = [wire.mark(self._next(), self._stream, name) for name in self._playback.clear(t_ns)]
-        if self._greeted_ns is not None:
-            self._greeted_ns = min(self._greeted_ns, t_ns)
+        self._greeting.cut(t_ns)
         return ([AudioCleared()] if self._turn_begun else ()), frames
 
     def _in_turn(self, events: list[Event]) -> list[Event]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints
 
 from adapters.dialect import SettingsError
+from adapters.greeting import Greeting, GreetingSetting
 from adapters.target_settings import HeaderText, StrictSettings, read_address
 from transports.transport import Endpoint, is_loopback
 
@@ -17,21 +18,9 @@ MAX_PARAMETER_CHARS: Final = 500
 """Name and value of a custom parameter together (reported for `<Parameter>`, uncertain)."""
 _EXAMPLE: Final = "ws://127.0.0.1:8080/media, or wss://agent.example.org/media"
 
-Seconds = Annotated[float, Field(ge=0.1, le=120, strict=False)]
 ParameterName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ParameterValue = Annotated[str, StringConstraints(max_length=MAX_PARAMETER_CHARS)]
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-
-
-class Greeting(StrictSettings):
-    """How an agent that speaks first is waited for."""
-
-    wait_s: Seconds = 3.0
-    """Nothing within this: it does not greet."""
-    quiet_s: Seconds = 0.7
-    """So long after the last of the greeting has played, the caller speaks."""
-    max_s: Seconds = 20.0
-    """Of all of it; then the caller speaks all the same."""
 
 
 class TwilioSettings(StrictSettings):
@@ -41,7 +30,7 @@ class TwilioSettings(StrictSettings):
     """Names of the agent's own tools: only items that offer no other are run."""
     tool_calls: dict[str, Any]
     """Where its calls are seen (`adapters.tool_requests`)."""
-    greeting: Greeting | Literal["none"] = Field(default_factory=Greeting)
+    greeting: GreetingSetting = Field(default_factory=Greeting)
     end_silence_s: Annotated[float, Field(ge=0.3, le=15, strict=False)] = 3.0
     """So much silence behind what the agent says ends its answer."""
     parameters: dict[ParameterName, ParameterValue] = Field(default_factory=dict, repr=False)
