@@ -6,6 +6,8 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	"$$python" -c '$(SUPPORTED)' 2>/dev/null && { echo "$$python"; break; }; done)
 VENV := .venv
+# More extras than the tests need everywhere: make test EXTRAS=dev,device also plays through sound devices.
+EXTRAS ?= dev
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FAIL = { echo "error: $(1)" >&2; exit 1; }
@@ -54,7 +56,7 @@ $(READY): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || $(call FAIL,$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv)
 	@echo "setting up $(VENV) with $$("$(PYTHON)" --version) (about a minute, 400 MB)"
 	@"$(PYTHON)" -m venv --clear "$(VENV)" || $(call FAIL,could not make the virtual environment $(VENV) with $(PYTHON))
-	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[dev]' \
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]' \
 		|| $(call FAIL,pip could not install the dependencies into $(VENV); its message stands above)
 	@touch $@
 

@@ -64,6 +64,8 @@ class Capabilities:
     """Largest request body, where the dialect posts one."""
     ready_grace_s: float | None = None
     """Set where the peer may never confirm its settings: once it has opened, this long without an error is enough."""
+    one_at_a_time: bool = False
+    """True where two calls at once would be heard in each other (sound devices)."""
     chunk_ms: int | None = None
     """The one length of audio messages, where the wire has no other."""
     greeting_s: float = 0.0
@@ -100,6 +102,16 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceLatency:
+    """From writing a piece of audio to an output device to receiving it back, seconds."""
+
+    median_s: float
+    uncertainty_s: float
+    made: str
+    """When it was measured (UTC, ISO 8601)."""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetSettings:
     """One target as a dialect needs it."""
 
@@ -111,6 +123,8 @@ class TargetSettings:
     """The target's `settings:` of the config; a dialect refuses keys it does not know."""
     tool_channel: ToolChannel | None = field(default=None, repr=False, compare=False)
     """Where its tool calls are seen, if not on its connection; None while nothing runs."""
+    device_latency: DeviceLatency | None = field(default=None, compare=False)
+    """Of its sound devices, where it has some and they were measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +325,13 @@ class SeesToolsBeside(Protocol):
     tool_channel: ToolChannel | None
     call_id: str
     """What the agent's requests name this session by."""
+
+
+@runtime_checkable
+class UsesDevices(Protocol):
+    """A dialect whose settings name sound devices: `output`, `input`, `loop_input`, `rate_hz`."""
+
+    uses_devices: bool
 
 
 @runtime_checkable

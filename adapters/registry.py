@@ -21,6 +21,7 @@ _FOLDERS: dict[str, str] = {
     "python_agent": "adapters.python_agent",
     "template_socket": "adapters.template_socket",
     "twilio_media": "adapters.twilio_media",
+    "device": "adapters.device",
     "chat_audio": "adapters.chat_audio",
     "cascade": "adapters.cascade",
     "openai_chat": "adapters.openai_chat",

@@ -1,7 +1,7 @@
 """`python twilio_agent.py 8080 TOOL`: a phone agent behind Twilio Media Streams that greets, listens and calls TOOL.
 
-It posts the call to the address in TOOL_WEBHOOK (empty: nowhere), and stops speaking when the caller cuts in. Needs `pip install
-websockets`.
+It posts the call to the address in TOOL_WEBHOOK (empty: nowhere), and stops speaking when the caller cuts in. Needs
+`pip install websockets`.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from adapters import registry
-from adapters.dialect import Hosted, ReadsFiles, TurnMode
+from adapters.dialect import Hosted, ReadsFiles, TurnMode, UsesDevices
 from captures.capture import Condition
 from captures.scrub import Scrubber, is_secret, secrets_in_url
 from rig.agents import faults
@@ -325,7 +325,7 @@ def _keys(
     if target.faults and not target.embedded_agent:
         problems.append(f"{place}: faults are for an embedded_agent; another emulator has its own --fault")
     envs = list(dict.fromkeys([*([target.api_key_env] if target.api_key_env else []), *target.api_key_envs]))
-    hosted = isinstance(registry.dialect(target.adapter), Hosted | ReadsFiles)
+    hosted = isinstance(registry.dialect(target.adapter), Hosted | ReadsFiles | UsesDevices)
     if not envs and not target.embedded_agent and not target.base_url and not hosted:
         default = registry.dialect(target.adapter).default_key_env
         hint = f"api_key_env: {default}" if default else "base_url"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+_PULSE = ("pulseaudio", "pactl", "parec")
 _REPO = Path(__file__).resolve().parent.parent
 
 
@@ -25,6 +27,7 @@ def _chromium() -> str | None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shared_data: needs the reference data beside the project (../shared)")
     config.addinivalue_line("markers", "node: runs Node, and installs one pinned package with npm")
+    config.addinivalue_line("markers", "device: plays through PyAudio into PulseAudio's null sinks")
     config.addinivalue_line("markers", "chromium: opens a page in headless Chromium")
 
 
@@ -34,6 +37,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _deselect(config, items, "shared_data", "reference data not found (set RIG_SHARED_DIR)")
     if shutil.which("node") is None or shutil.which("npm") is None:
         _deselect(config, items, "node", "Node or npm not found (on Debian: apt-get install nodejs npm)")
+    if importlib.util.find_spec("pyaudio") is None or any(shutil.which(name) is None for name in _PULSE):
+        packages = "pulseaudio pulseaudio-utils libasound2-plugins portaudio19-dev gcc python3-dev"
+        why = f"PyAudio or PulseAudio not found (apt-get install {packages}; make test EXTRAS=dev,device)"
+        _deselect(config, items, "device", why)
     if _chromium() is None:
         _deselect(config, items, "chromium", "Chromium not found (on Debian: apt-get install chromium)")
 

@@ -157,7 +157,8 @@ class AnswerTracker:
         if isinstance(event, AudioDelta):
             length_ns = len(event.pcm) // 2 * 1_000_000_000 // event.rate_hz
             self._heard_until_ns = max(self._heard_until_ns, t_ns) + length_ns
-        self._marks.setdefault(Mark.FIRST_EVENT, t_ns)
+        # What comes beside the connection may have an earlier stamp than what came before it.
+        self._marks[Mark.FIRST_EVENT] = min(t_ns, self._marks.get(Mark.FIRST_EVENT, t_ns))
         if isinstance(event, TextDelta):
             self._marks.setdefault(Mark.FIRST_TEXT, t_ns)
         elif isinstance(event, AudioDelta):

@@ -21,11 +21,13 @@ from rig.cli.template_command import SessionFileError
 from rig.cli.timing_command import TimingError
 from rig.config import ConfigError
 from rig.conformance.run import ConformanceError
+from rig.devices.errors import DelayError
 from rig.importing.records import RecordsError
 from rig.replay.source import ReplayError
 from rig.report.audit import AuditError
 from rig.report.runs import ReportError
 from rig.scoring.cells import BankMismatchError
+from transports.transport import TransportError
 
 _PLAIN = (
     AuditError,
@@ -37,6 +39,7 @@ _PLAIN = (
     ChildError,
     ConfigError,
     ConformanceError,
+    DelayError,
     EmulatorError,
     FolderLockedError,
     InputError,
@@ -49,6 +52,7 @@ _PLAIN = (
     SessionFileError,
     TemplateError,
     TimingError,
+    TransportError,
     WriterError,
 )
 

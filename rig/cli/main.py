@@ -22,6 +22,9 @@ app.add_typer(bank_app, name="bank")
 template_app = typer.Typer(help="Templates: agents with a JSON protocol of their own.", no_args_is_help=True)
 app.add_typer(template_app, name="template")
 
+device_app = typer.Typer(help="Sound devices: which there are, and how late they are.", no_args_is_help=True)
+app.add_typer(device_app, name="device")
+
 
 def _one_format(context: typer.Context, wanted: bool) -> bool:
     """Refuses the second of `--json` and `--markdown`, in whatever order they are given."""
@@ -760,6 +763,45 @@ def template_show(
     from rig.cli.template_command import show_template
 
     raise typer.Exit(show_template(name))
+
+
+@device_app.command("list")
+def device_list(as_json: AsJson = False) -> None:
+    """List the sound devices by number and name, as a config's `output` and `input` want them.
+
+    Example: rig device list
+    """
+    from rig.cli.device_command import list_devices
+
+    raise typer.Exit(list_devices(as_json=as_json))
+
+
+@device_app.command("latency")
+def device_latency(
+    output: Annotated[
+        str, typer.Option("--output", help="Name or number of the device that plays.", show_default=False)
+    ],
+    loop_input: Annotated[
+        str,
+        typer.Option("--input", help="The device on which it is heard: a cable, a sink's monitor.", show_default=False),
+    ],
+    rate_hz: Annotated[int, typer.Option("--rate", min=8000, max=48000, help="Of both, in Hz.")] = 48000,
+    chirps: Annotated[
+        int, typer.Option("--chirps", min=3, max=100, help="How many are played, one in two seconds.")
+    ] = 9,
+    keep: Annotated[bool, typer.Option("--save/--no-save", help="Keep it for the runs to come.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how late what is played on one device is heard on another.
+
+    Plays chirps and finds them again. Runs with `adapter: device` on the same pair take the median off their reply
+    times and state its uncertainty.
+
+    Example: rig device latency --output to_agent --input to_agent_monitor
+    """
+    from rig.cli.device_command import measure_latency
+
+    raise typer.Exit(measure_latency(output, loop_input, rate_hz, chirps, keep=keep, as_json=as_json))
 
 
 def _version(wanted: bool) -> None:

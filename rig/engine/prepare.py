@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from adapters import registry
-from adapters.dialect import Hosted, OwnTransport, ReadsFiles, SettingsError, Setup, TargetSettings
+from adapters.dialect import Hosted, OwnTransport, ReadsFiles, SettingsError, Setup, TargetSettings, UsesDevices
 from captures.scrub import Scrubber
 from rig.agents import faults
 from rig.bank.loader import PACKAGED_BANK, load_bank
 from rig.bank.models import Bank, Item
-from rig.config import ConfigError, Price, ResolvedConfig, TargetConfig
+from rig.config import Config, ConfigError, Price, ResolvedConfig, TargetConfig
+from rig.devices.record import latency_of
 from rig.engine.clips import prepare_clips
 from rig.engine.costs import known_prices
 from rig.engine.plan import Plan, Target, barge_in_key, chosen_items, plan, turn_control_of
@@ -116,7 +117,16 @@ def bank_location(resolved: ResolvedConfig) -> str | Path:
 def target_settings(resolved: ResolvedConfig, target: TargetConfig, base_url: str | None) -> TargetSettings:
     """The target as its dialect needs it."""
     key = next(iter(resolved.keys[target.name].values()), None)
-    return TargetSettings(target.model, base_url or target.base_url, key, _settings(resolved, target))
+    settings = _settings(resolved, target)
+    made = TargetSettings(target.model, base_url or target.base_url, key, settings)
+    if isinstance(registry.dialect(target.adapter), UsesDevices):
+        pair = (
+            settings.get("output"),
+            settings.get("loop_input") or settings.get("input"),
+            settings.get("rate_hz", 48_000),
+        )
+        return replace(made, device_latency=latency_of(str(pair[0]), str(pair[1]), pair[2]))
+    return made
 
 
 def _settings(resolved: ResolvedConfig, target: TargetConfig) -> Mapping[str, Any]:
@@ -132,6 +142,16 @@ def _settings(resolved: ResolvedConfig, target: TargetConfig) -> Mapping[str, An
         return told
     declared = describe(spec_of(target.settings, resolved.folder))
     return {**target.settings, "declared": dict(declared)}
+
+
+def complain_if_shared(config: TargetConfig, whole: Config, place: str, complain: Callable[[str], None]) -> None:
+    """Two calls at once on one pair of devices would be heard in each other."""
+    if (config.concurrency or 1) > 1:
+        complain(f"{place}: devices hold one call at a time; leave concurrency out")
+    mine = {config.settings.get("output"), config.settings.get("input")}
+    for other in whole.targets[: whole.targets.index(config)]:
+        if other.adapter == config.adapter and mine & {other.settings.get("output"), other.settings.get("input")}:
+            complain(f"{place}: uses a device of {other.name}; run one after the other, with --target")
 
 
 def checked_targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
@@ -163,6 +183,8 @@ def checked_targets(resolved: ResolvedConfig) -> tuple[list[Target], list[str]]:
                 client.open(Setup("", (), client.capabilities.input_rates_hz[0], turn_control))
             except SettingsError as error:
                 complain(f"{place}: {error}")
+        if client.capabilities.one_at_a_time:
+            complain_if_shared(config, resolved.config, place, complain)
         length_ms = client.capabilities.chunk_ms
         if length_ms not in (None, resolved.config.chunk_ms):
             complain(f"{place}: {config.adapter} sends pieces of {length_ms} ms; set chunk_ms: {length_ms}")

@@ -8,14 +8,14 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from adapters import registry
-from adapters.dialect import Hosted
+from adapters.dialect import Hosted, UsesDevices
 from adapters.tool_requests import SeesToolsElsewhere
 from captures.capture import Capture
 from captures.clock import MonotonicClock
@@ -28,7 +28,7 @@ from rig.engine.attempt import Attempts
 from rig.engine.costs import Spending
 from rig.engine.crew import Crew, CrewAttempts, processes
 from rig.engine.keys import KeyPool, RequestRate
-from rig.engine.plan import Cell
+from rig.engine.plan import Cell, Target
 from rig.engine.prepare import Prepared, bank_location
 from rig.engine.runner import Observer, Runner, TargetAccess, TargetOutcome
 from rig.engine.work import Work
@@ -260,6 +260,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
                 "turn_control": target.turn_control.mode,
                 "wire_version": target.wire_version,
                 "declared": target.shown["settings"].get("declared"),
+                "device": _device(prepared, target),
                 "capabilities": {
                     "text_twin": target.capabilities.text_twin,
                     "probe": target.capabilities.probe,
@@ -294,6 +295,15 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
         "calibration": None if calibration is None else calibration.model_dump(mode="json"),
         "host": {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()},
     }
+
+
+def _device(prepared: Prepared, target: Target) -> dict[str, Any] | None:
+    """The latency of a target's sound devices; None where it has none."""
+    if not isinstance(registry.dialect(target.config.adapter), UsesDevices):
+        return None
+    found = prepared.settings(target.config, None).device_latency
+    pair = {key: target.config.settings.get(key) for key in ("output", "input", "loop_input")}
+    return {**pair, "latency": None if found is None else asdict(found)}
 
 
 def _version(package: str) -> str | None:

@@ -142,7 +142,8 @@ class Runner:
                 self._count(refused)
                 self._stop(target.name, refused.error or ErrorInfo(kind="preflight", code="preflight", message=""))
                 return
-        workers = min(target.config.concurrency or self._config.concurrency, len(cells))
+        most = 1 if target.capabilities.one_at_a_time else target.config.concurrency or self._config.concurrency
+        workers = min(most, len(cells))
         todo = iter(cells)
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:

@@ -20,7 +20,7 @@ from rig.report.harm import harm_report
 from rig.report.hearing import DEFAULT_LEADING, groups_of, hearing_report
 from rig.report.model import PROBE_READINGS, Family, Report, TargetReport, Tested
 from rig.report.null_tests import null_test_company
-from rig.report.provenance import calibration, provenance
+from rig.report.provenance import calibration, device_latencies, provenance
 from rig.report.repeats import repeats
 from rig.report.robustness import robustness
 from rig.report.runs import LoadedRun, ReportError, TargetRun
@@ -110,7 +110,11 @@ def _report_of(runs: Scored, nulls: Sequence[str], leading: int) -> Report:
         disagreements=disagreements(reports, cells, null, bank),
         families=(*families, *harm.families),
         agreements=agreements(targets, cells),
-        calibrations=tuple(calibration(run) for run in {target.run.path: target.run for target in targets}.values()),
+        calibrations=tuple(
+            line
+            for run in {target.run.path: target.run for target in targets}.values()
+            for line in (calibration(run), *device_latencies(run))
+        ),
         not_run=tuple(line for target in targets for line in _not_run(target))
         + tuple(f"input: {line}" for run in loaded for line in run.run_json.get("input_errors") or ()),
         warnings=(

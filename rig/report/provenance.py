@@ -68,6 +68,24 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:_MOST_HOSTS]) + (f" and {more} more" if more > 0 else "")
 
 
+def device_latencies(run: LoadedRun) -> list[str]:
+    """One line for each target on sound devices: what was taken off its reply times."""
+    lines = []
+    targets = run.run_json.get("targets")
+    for name, told in targets.items() if isinstance(targets, Mapping) else ():
+        device = told.get("device") if isinstance(told, Mapping) else None
+        if not isinstance(device, Mapping):
+            continue
+        found = device.get("latency")
+        if not isinstance(found, Mapping):
+            why = "the latency of its devices was not measured, and is within its reply times (rig device latency)"
+            lines.append(plain(f"{run.path.name}: {name}: {why}"))
+            continue
+        taken = f"{found['median_s'] * 1000:.1f} ms ± {found['uncertainty_s'] * 1000:.1f}"
+        lines.append(plain(f"{run.path.name}: {name}: {taken} of its devices, measured {found['made']}, is taken off"))
+    return lines
+
+
 def calibration(run: LoadedRun) -> str:
     """How far the rig's own marks were off when the run was made, in one line."""
     found = run.run_json.get("calibration")
