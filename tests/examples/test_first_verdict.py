@@ -51,7 +51,7 @@ def test_the_page_leads_to_a_verdict(repo_dir: Path, tmp_path: Path, capsys: pyt
     finally:
         if agent is not None:
             agent.terminate()
-            agent.wait(10)
+            agent.communicate(timeout=10)
     assert "31 passed, 0 failed" in printed["rig conformance"]
     assert "rig smoke passed" in printed["rig smoke"]
     assert re.search(r"my-agent +[−+]\d\.\d\d", printed["rig report"].split("Hearing beyond the words")[1])
