@@ -22,6 +22,7 @@ from rig.cli.timing_command import TimingError
 from rig.config import ConfigError
 from rig.conformance.run import ConformanceError
 from rig.devices.errors import DelayError
+from rig.engine.identity_parts import StaleError
 from rig.importing.records import RecordsError
 from rig.replay.source import ReplayError
 from rig.report.audit import AuditError
@@ -50,6 +51,7 @@ _PLAIN = (
     ReportError,
     RunFolderError,
     SessionFileError,
+    StaleError,
     TemplateError,
     TimingError,
     TransportError,

@@ -92,15 +92,21 @@ def run(
         list[str] | None, typer.Option("--condition", help="Only audio, text_twin or probe, repeatable.")
     ] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="Only this target, repeatable.")] = None,
+    mix: Annotated[
+        bool,
+        typer.Option("--mix", help="Go on although results in --out were made with another clip, prompt or setting."),
+    ] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a config, or go on with a run.
 
-    Runs every cell that the run folder does not have yet. Exit code 0: all cells done; 2: not all done (run again
-    with the same --out to resume); 130: interrupted.
+    Runs every cell that the run folder does not have yet. Results there that this config or bank would now make
+    otherwise are named, with what changed, and nothing is run (exit code 2) unless --mix says so. Exit code 0: all
+    cells done; 2: not all done (run again with the same --out to resume); 130: interrupted.
 
-    Example: rig run configs/openai-realtime.yaml --out runs/first
+    Examples: rig run configs/openai-realtime.yaml --out runs/first
+    rig run configs/openai-realtime.yaml --out runs/first --dry-run
     """
     if on is not None and workers > 1:
         raise typer.BadParameter("--workers are processes of this machine, --on a cluster; give one of them")
@@ -118,6 +124,7 @@ def run(
         chosen=Chosen(item or (), condition or (), target or ()),
         places=Places(workers, on),
         store_url=store,
+        mix=mix,
     )
     raise typer.Exit(code)
 

@@ -26,8 +26,9 @@ from rig.cli.report_command import print_report, report_console
 from rig.cli.run_log import logged
 from rig.cli.secrets_seen import remember
 from rig.config import ConfigError, ResolvedConfig, load_config
+from rig.engine.identity_parts import StaleError, identity_parts, reasons
 from rig.engine.prepare import Prepared, prepare
-from rig.engine.run import HERE, Places, RunResult, open_folder, remaining, run
+from rig.engine.run import HERE, Places, Remaining, RunResult, open_folder, remaining, run
 from rig.engine.runner import Observer
 from rig.engine.store import Store, kept_in
 from transports.transport import is_loopback
@@ -38,6 +39,9 @@ DEMO_QUICK_ITEMS = (
     "demo-utilities-01",
 )
 """A third of the demo bank with every kind of cue, stated and implicit rules, a control and second turns."""
+_MIX_ADVICE = (
+    "Choose another --out; or --mix runs these cells again beside the old ones (reports then count the newest of each)"
+)
 _ANSWER_ESTIMATE_S = 2.5
 """Set-up and answer of a cell, for estimates only."""
 _SWITCH_INTERVAL_S = 0.001
@@ -61,6 +65,7 @@ def run_and_report(
     chosen: Chosen = EVERYTHING,
     places: Places = HERE,
     store_url: str | None = None,
+    mix: bool = False,
 ) -> int:
     """Run a config and print its report; the process's exit code. `max_cost` and `chosen` go before the config's own.
 
@@ -70,21 +75,42 @@ def run_and_report(
     if max_cost is not None:
         resolved = replace(resolved, config=resolved.config.model_copy(update={"max_cost": max_cost}))
     if dry_run:
-        return _plan_only(resolved, as_json=as_json)
+        return _plan_only(resolved, out, as_json=as_json)
 
     def tell(folder: Path) -> None:
         print_report([folder], [], None, as_json=as_json, markdown=False)
 
-    return run_resolved(resolved, out, tell, verbose=verbose, places=places, store_url=store_url)
+    return run_resolved(resolved, out, tell, verbose=verbose, places=places, store_url=store_url, mix=mix)
 
 
-def _plan_only(resolved: ResolvedConfig, *, as_json: bool) -> int:
+def _plan_only(resolved: ResolvedConfig, out: Path | None, *, as_json: bool) -> int:
     remember(resolved.secrets)
     with scrubbed_hooks(Scrubber(resolved.secrets)):
         prepared = prepare(resolved)
         _tell_input_errors(prepared)
         _print_plan(prepared, as_json=as_json)
+        if out is not None and (out / "run.json").is_file():
+            folder = RunFolder.open(out)
+            left = remaining(prepared, folder)
+            print(f"rig: {out}: {left.finished} cells are done; {len(left.cells)} to go", file=sys.stderr)
+            for line in _stale_lines(prepared, folder, left):
+                print(f"rig: {out}: {line}", file=sys.stderr)
     return 0
+
+
+def _stale_lines(prepared: Prepared, folder: RunFolder, left: Remaining) -> list[str]:
+    """Which cells of the folder no longer match, and why."""
+    config = prepared.resolved.config
+    now = identity_parts(config, prepared.targets, prepared.plan.cells)
+    return reasons(folder.run_json.get("identity_parts"), now, left.stale)
+
+
+def _refuse_to_mix(prepared: Prepared, folder: RunFolder, left: Remaining) -> None:
+    """Raises StaleError when the folder holds results that this config or bank would now make otherwise."""
+    if left.stale:
+        lines = _stale_lines(prepared, folder, left)
+        where = folder.path
+        raise StaleError([*(f"{where}: {line}" for line in lines), f"{where}: nothing was run. {_MIX_ADVICE}"])
 
 
 def run_resolved(
@@ -95,6 +121,7 @@ def run_resolved(
     verbose: bool,
     places: Places = HERE,
     store_url: str | None = None,
+    mix: bool = False,
     prepared_by: Callable[[ResolvedConfig], Prepared] = prepare,
 ) -> int:
     """Run what a config's run folder lacks, with progress, and `tell` of the folder; the exit code."""
@@ -118,12 +145,14 @@ def run_resolved(
             logged(progress, folder.logs_path / "rig.jsonl", scrubber) as observer,
         ):
             left = remaining(prepared, folder)
+            if not mix:
+                _refuse_to_mix(prepared, folder, left)
+            for line in _stale_lines(prepared, folder, left):
+                progress.say(f"{path}: mixed as told: {line}")
             if left.finished:
                 progress.say(f"{path}: {left.finished} cells are done already; {len(left.cells)} to go")
-            if left.foreign:
-                progress.say(
-                    f"{path}: {left.foreign} finished cells belong to another config or bank and are left alone"
-                )
+            if others := left.foreign - len({capture.identity for capture in left.stale}):
+                progress.say(f"{path}: {others} finished cells are not asked for by this config and are left alone")
             progress.planned(left.cells)
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
             # Ended by a scheduler as by a person: what is measured is written first.

@@ -27,6 +27,7 @@ from rig.calibration.record import last
 from rig.engine.attempt import Attempts
 from rig.engine.costs import Spending
 from rig.engine.crew import Crew, CrewAttempts, processes
+from rig.engine.identity_parts import identity_parts, stale
 from rig.engine.keys import KeyPool, RequestRate
 from rig.engine.plan import Cell, Target
 from rig.engine.prepare import Prepared, bank_location
@@ -82,6 +83,9 @@ class Remaining:
     cells: tuple[Cell, ...]
     finished: int
     foreign: int
+    """Finished cells that the plan does not ask for."""
+    stale: tuple[Capture, ...]
+    """Of cells that the plan would now make otherwise."""
     attempts: Mapping[str, int]
     """Attempts on disk by cell identity."""
     captures: tuple[Capture, ...]
@@ -115,6 +119,7 @@ def remaining(prepared: Prepared, folder: RunFolder) -> Remaining:
         cells=tuple(cell for cell in prepared.plan.cells if cell.identity not in done),
         finished=len(planned & done),
         foreign=len(done - planned),
+        stale=tuple(stale(prepared.plan.cells, captures)),
         attempts=Counter(capture.identity for capture in captures),
         captures=tuple(captures),
     )
@@ -176,6 +181,10 @@ def _joined(before: Mapping[str, Any], now: Mapping[str, Any], *, resumed: bool)
     merged = {**before, **now}
     for key in ("targets", "planned"):
         merged[key] = {**before.get(key, {}), **now[key]}
+    parts = before.get("identity_parts", {})
+    merged["identity_parts"] = now["identity_parts"] | {
+        key: {**parts.get(key, {}), **now["identity_parts"][key]} for key in ("targets", "cells")
+    }
     kept = ("created", "clock_anchor")
     merged |= {key: before[key] for key in kept if key in before}
     if resumed:
@@ -286,6 +295,7 @@ def run_description(prepared: Prepared) -> dict[str, Any]:
             },
         },
         "planned": planned,
+        "identity_parts": identity_parts(config, prepared.targets, prepared.plan.cells),
         "not_planned": [
             {"target": left.target, "condition": left.condition, "cells": left.cells, "reason": left.reason}
             for left in prepared.plan.not_planned
