@@ -62,7 +62,7 @@ def read_bank(path_or_name: str | Path, engine: str | None = None) -> Bank:
         raise BankError(str(path_or_name), [Problem(str(root), "", "no such folder: name a bank's folder, or demo")])
     reader = _Reader(root)
     info = reader.info()
-    items, sources = reader.items()
+    items, sources = reader.items(info.canary)
     annotations = reader.annotations()
     clips = reader.clips(engine)
     return Bank(
@@ -89,8 +89,8 @@ class _Reader:
         data = self._data("bank.yaml", MAX_ITEM_BYTES)
         return (self._model(BankInfo, data, "bank.yaml") if data is not None else None) or BankInfo()
 
-    def items(self) -> tuple[list[Item], dict[str, str]]:
-        """The readable items, and the file of each by id."""
+    def items(self, canary: str | None) -> tuple[list[Item], dict[str, str]]:
+        """The readable items, and the file of each by id. Each must hold the bank's `canary`, where it has one."""
         items: list[Item] = []
         sources: dict[str, str] = {}
         for name in self._item_files():
@@ -105,6 +105,8 @@ class _Reader:
                 continue
             sources[item.id] = name
             items.append(item)
+            if canary is not None and item.canary != canary:
+                self._error(name, "canary", "is missing or another than the bank's (bank.yaml: canary)")
         return items, sources
 
     def _without_unknown_followup(self, data: object, name: str) -> object:

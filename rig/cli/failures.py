@@ -11,6 +11,7 @@ from captures.writer import WriterError
 from rig.agents.children import ChildError
 from rig.agents.emulator import EmulatorError
 from rig.audio.reader import InputError
+from rig.bank.commitment import CommitmentError
 from rig.bank.loader import BankError
 from rig.bank.own_tools import BankImportError
 from rig.bank.rendering.errors import RenderError
@@ -38,6 +39,7 @@ _PLAIN = (
     CalibrationError,
     CassetteError,
     ChildError,
+    CommitmentError,
     ConfigError,
     ConformanceError,
     DelayError,

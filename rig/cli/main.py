@@ -736,6 +736,44 @@ def new_(
     raise typer.Exit(new(bank, given))
 
 
+@bank_app.command("commit")
+def bank_commit(
+    bank: Annotated[str, typer.Argument(help="A bank's folder, or demo.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The commitment, JSON, to be published.", show_default=False)
+    ],
+    secret: Annotated[
+        Path | None,
+        typer.Option("--secret", help="Hide names and hashes under a new secret, written here; for items held back."),
+    ] = None,
+) -> None:
+    """Commit to a bank as it is: SHA-256 of its item files, clips and ids, and one root over all of them.
+
+    Published before results, it lets anybody check later that nothing was changed, added or taken away.
+
+    Example: rig bank commit my-bank/ --out my-bank.commitment.json
+    """
+    from rig.cli.bank_commit_command import write_commitment
+
+    raise typer.Exit(write_commitment(bank, out, secret))
+
+
+@bank_app.command("check")
+def bank_check(
+    bank: Annotated[str, typer.Argument(help="A bank's folder, or demo.", show_default=False)],
+    commitment: Annotated[Path, typer.Argument(help="What rig bank commit wrote.", show_default=False)],
+    secret: Annotated[Path | None, typer.Option("--secret", help="The secret of a hidden commitment.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a bank to its commitment, naming every file that differs. Exit code 0: the same; 1: it differs.
+
+    Example: rig bank check my-bank/ my-bank.commitment.json
+    """
+    from rig.cli.bank_commit_command import check_commitment
+
+    raise typer.Exit(check_commitment(bank, commitment, secret, as_json=as_json))
+
+
 @template_app.command("try")
 def template_try(
     template: Annotated[
