@@ -15,6 +15,7 @@ from rig.bank.commitment import CommitmentError
 from rig.bank.loader import BankError
 from rig.bank.own_tools import BankImportError
 from rig.bank.rendering.errors import RenderError
+from rig.cassettes.script import UnservedError
 from rig.checks.limits import LimitsError
 from rig.cli.calibrate_command import CalibrationError
 from rig.cli.secrets_seen import seen
@@ -57,6 +58,7 @@ _PLAIN = (
     TemplateError,
     TimingError,
     TransportError,
+    UnservedError,
     WriterError,
 )
 

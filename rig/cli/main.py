@@ -25,6 +25,9 @@ app.add_typer(template_app, name="template")
 device_app = typer.Typer(help="Sound devices: which there are, and how late they are.", no_args_is_help=True)
 app.add_typer(device_app, name="device")
 
+cassette_app = typer.Typer(help="Single cassettes: shown, cut short, played to a client.", no_args_is_help=True)
+app.add_typer(cassette_app, name="cassette")
+
 
 def _one_format(context: typer.Context, wanted: bool) -> bool:
     """Refuses the second of `--json` and `--markdown`, in whatever order they are given."""
@@ -808,6 +811,58 @@ def template_show(
     from rig.cli.template_command import show_template
 
     raise typer.Exit(show_template(name))
+
+
+Cassette = Annotated[
+    Path, typer.Argument(help="A run's wire/*.jsonl.zst; its sound lies beside it.", show_default=False)
+]
+
+
+@cassette_app.command("show")
+def cassette_show(cassette: Cassette, as_json: AsJson = False) -> None:
+    """List a cassette's frames: seconds, direction, size, kind, and the start of what is no audio.
+
+    Example: rig cassette show runs/first/wire/9a0ab9-1.jsonl.zst
+    """
+    from rig.cli.cassette_command import show_cassette
+
+    raise typer.Exit(show_cassette(cassette, as_json=as_json))
+
+
+@cassette_app.command("trim")
+def cassette_trim(
+    cassette: Cassette,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The small one, *.jsonl.zst.", show_default=False)],
+    audio_s: Annotated[
+        float, typer.Option("--audio-s", min=0.0, max=600, help="Seconds of sound to keep each way.")
+    ] = 2.0,
+) -> None:
+    """Make a small cassette for a bug report: every message, and the first seconds of sound both ways.
+
+    Example: rig cassette trim runs/first/wire/9a0ab9-1.jsonl.zst --out bug.jsonl.zst
+    """
+    from rig.cli.cassette_command import trim_cassette
+
+    raise typer.Exit(trim_cassette(cassette, out, audio_s))
+
+
+@cassette_app.command("serve")
+def cassette_serve(
+    cassette: Cassette,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On loopback; 0: any free one.")] = 8765,
+    speed: Annotated[float, typer.Option("--speed", min=0.1, max=100, help="2 answers in half the time.")] = 1.0,
+    repeat: Annotated[int, typer.Option("--repeat", min=0, help="Sessions to serve; 0: until interrupted.")] = 0,
+) -> None:
+    """Answer a live client as the vendor did, with the original timing.
+
+    Every message comes as long after the client's own step as it did then. A client that takes other steps is told so
+    on standard error, and goes on.
+
+    Example: rig cassette serve runs/first/wire/9a0ab9-1.jsonl.zst --port 8765
+    """
+    from rig.cli.cassette_command import serve_cassette
+
+    raise typer.Exit(serve_cassette(cassette, port, speed, repeat))
 
 
 @device_app.command("list")
