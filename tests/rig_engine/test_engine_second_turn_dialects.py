@@ -32,6 +32,8 @@ TARGETS: dict[str, dict[str, Any]] = {
     "nova_sonic": {"model": "amazon.nova-2-sonic-v1:0", "settings": {"stream": "websocket"}, **VAD},
 }
 TEXTLESS = {"openai_live", "openai_chat", "qwen_omni_realtime"}
+NAMES = [name for name in ROUTES if name != "twilio_media"]
+"""All but the phone: what it calls is answered by the webhook, and its emulator has no tools."""
 STATELESS = {name for name, route in ROUTES.items() if not route.websocket}
 """Each request is a conversation of its own there: the agent is not told what was before."""
 
@@ -64,14 +66,14 @@ def test_every_dialect_gives_result_and_reply(rig: Any, tmp_path: Path, banks: A
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
         targets = []
-        for name in ROUTES:
+        for name in NAMES:
             port = stack.enter_context(portal.wrap_async_context_manager(serve(name, Clarifier())))
             target = {"name": name, "adapter": name, "model": "m", "base_url": base_url(name, "127.0.0.1", port)}
             targets.append(target | TARGETS.get(name, {}))
         config = rig.config("") | {"targets": targets, "limits": {"turn_s": 10, "setup_s": 10}}
         captures = {capture.target: capture for capture in rig.run(config).captures}
     problems = []
-    for name in ROUTES:
+    for name in NAMES:
         capture = captures[name]
         second = capture.second_turn
         if capture.ending is not Ending.CALLED or [call.name for call in capture.calls] != [ASK] or second is None:
