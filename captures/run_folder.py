@@ -28,6 +28,8 @@ from captures.durable import TEMPORARY, sync_folder, write_file
 from captures.lock import folder_lock
 from captures.scrub import Scrubber
 
+_REPAIR = "rig replay RUN --repair makes it anew from its cassette"
+
 
 class RunFolderError(ValueError):
     """A run folder that cannot be made or read; one line that names it and says what to do."""
@@ -131,7 +133,7 @@ class RunFolder:
             # Half a JSON object is never JSON: a last line that is JSON was written whole.
             if last and not _is_json(line):
                 return Reading(captures, TornLine(number, offset, line), lacks_newline=False)
-            captures.append(self._capture(line, number))
+            captures.append(self.capture_in(line, number))
             offset += len(line) + 1
         return Reading(captures, None, lacks_newline=True)
 
@@ -185,7 +187,8 @@ class RunFolder:
             number += 1
         return path
 
-    def _capture(self, line: bytes, number: int) -> Capture:
+    def capture_in(self, line: bytes, number: int) -> Capture:
+        """The capture in line `number`. Raises `DamagedRunError`."""
         where = f"{self.captures_path}, line {number}"
         try:
             data = json.loads(line)
@@ -198,11 +201,11 @@ class RunFolder:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"]) or "the line"
-            raise DamagedRunError(f"{where}: not a capture ({field}: {first['msg']})") from error
+            raise DamagedRunError(f"{where}: not a capture ({field}: {first['msg']}); {_REPAIR}") from error
         except (ValueError, RecursionError) as error:
             if isinstance(error, DamagedRunError):
                 raise
-            raise DamagedRunError(f"{where}: damaged ({error}); nothing was changed") from error
+            raise DamagedRunError(f"{where}: damaged ({error}); nothing was changed; {_REPAIR}") from error
 
 
 def new_run_id(now: datetime) -> str:

@@ -515,6 +515,9 @@ def replay(
     apply: Annotated[
         bool, typer.Option("--apply", help="Write what today's code derives; the file before is kept beside it.")
     ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make damaged lines of captures.jsonl anew from their cassettes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Feed a run's stored frames to today's code again.
@@ -522,11 +525,17 @@ def replay(
     Every finished capture is derived anew from its frames, without a request: equal, or a difference by field. So a
     mended parser re-reads a paid run. Exit code 1: something differs; 2: not all could be derived.
 
-    Example: rig replay runs/first
-    """
-    from rig.cli.replay_command import replay_run
+    With --repair, lines of captures.jsonl that were damaged (a disk, an editor) are made anew from their frames, or set
+    aside where there are none, so that their cells run again (exit code 2); the file before is kept beside it.
 
-    raise typer.Exit(replay_run(run, apply=apply, as_json=as_json))
+    Examples: rig replay runs/first
+    rig replay runs/first --repair
+    """
+    from rig.cli.replay_command import repair_run, replay_run
+
+    if repair and apply:
+        raise typer.BadParameter("--repair comes before --apply; give one of them")
+    raise typer.Exit(repair_run(run, as_json=as_json) if repair else replay_run(run, apply=apply, as_json=as_json))
 
 
 @app.command()

@@ -13,6 +13,7 @@ from captures.capture import Capture
 from captures.cassette import CassetteError
 from captures.durable import sync_folder, write_file
 from rig.replay.derive import Difference, derive, differences
+from rig.replay.repair import repair
 from rig.replay.source import ReplayError, StoredRun
 
 _SHOWN = 160
@@ -44,6 +45,29 @@ def replay_run(run: Path, *, apply: bool, as_json: bool) -> int:
     if outcome.failed:
         return 2
     return 1 if outcome.changed and applied is None else 0
+
+
+def repair_run(run: Path, *, as_json: bool) -> int:
+    """Make damaged lines anew; the exit code: 0 all made anew, 2 some set aside.
+
+    Raises:
+        RunFolderError, BankError, ConfigError, ReplayError: the run cannot be read again.
+        FolderLockedError: another rig is writing there.
+    """
+    done = repair(run)
+    lost = sum(one.capture is None for one in done.repairs)
+    if as_json:
+        told = [{"line": one.line, "made_anew": one.capture is not None, "told": one.told} for one in done.repairs]
+        print(json.dumps({"format": 1, "repairs": told, "kept_as": done.kept_as}))
+    else:
+        for one in done.repairs:
+            print(f"line {one.line}: {one.told}")
+        print(f"rig: {len(done.repairs)} damaged lines, {len(done.repairs) - lost} made anew", file=sys.stderr)
+        if done.kept_as is not None:
+            print(f"rig: the file before is {done.kept_as}", file=sys.stderr)
+        if lost:
+            print("rig: run again with the same --out: the cells of the others are open", file=sys.stderr)
+    return 2 if lost else 0
 
 
 def _replayed(stored: StoredRun) -> _Outcome:

@@ -20,6 +20,7 @@ from rig.config import ConfigError
 from rig.replay.derive import derive, differences
 from rig.replay.source import ReplayError, StoredRun
 from rig.scoring.digest import bank_digest
+from rig.verify.hashes import cassette_sha256
 
 MOST_NAMED = 5
 """Findings that a check names; it counts them all."""
@@ -73,6 +74,7 @@ def verify(path: Path, bank_path: Path | None = None) -> Verification:
         _items(folder, bank),
         _clips(folder, bank),
         _cassettes(folder, captures),
+        _replies(folder, captures),
         _derivation(path, finished),
         _completeness(folder, finished),
         _pacing(folder, finished),
@@ -165,12 +167,14 @@ def _cassettes(folder: RunFolder, captures: list[Capture]) -> Check:
     return _listed("cassettes", findings, f"{count} cassettes whole, {hashed} with the hash of the day{older}")
 
 
-def cassette_sha256(path: Path) -> str:
-    """SHA-256 over a cassette and its blob, as captures keep it."""
-    digest = hashlib.sha256(path.read_bytes())
-    blob = path.with_name(path.name.replace(".jsonl.zst", ".blob.zst"))
-    digest.update(blob.read_bytes())
-    return digest.hexdigest()
+def _replies(folder: RunFolder, captures: list[Capture]) -> Check:
+    named = [one for one in captures if one.reply_audio is not None and one.reply_audio.file is not None]
+    findings = [
+        f"{_name(one)}: {one.reply_audio.file} is missing"
+        for one in named
+        if one.reply_audio is not None and not (folder.path / str(one.reply_audio.file)).is_file()
+    ]
+    return _listed("replies", findings, f"{len(named)} replies' sound is there")
 
 
 def _derivation(path: Path, finished: dict[str, Capture]) -> Check:
