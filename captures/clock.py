@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Clock(Protocol):
@@ -15,11 +16,26 @@ class Clock(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsSleep(Protocol):
+    """A clock that stands still while the machine sleeps, and can tell how long it did."""
+
+    def slept_ns(self) -> int:
+        """Nanoseconds that the machine has slept since it was started."""
+        ...
+
+
 class MonotonicClock:
     """The machine's monotonic clock (`time.monotonic_ns`): the clock of every real run."""
 
     def now_ns(self) -> int:
         return time.monotonic_ns()
+
+    def slept_ns(self) -> int:
+        """See `KnowsSleep`; 0 where the system does not tell (Linux does: CLOCK_BOOTTIME goes on in sleep)."""
+        if sys.platform != "linux":
+            return 0
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
 
 
 class LoopClock:

@@ -25,8 +25,8 @@ from adapters.dialect import (
 )
 from adapters.session import Session, SessionError
 from captures.capture import BargeIn, Capture, Ending, ErrorInfo, Mark, SecondTurn
-from captures.clock import Clock
-from captures.events import Failed, Refused
+from captures.clock import Clock, KnowsSleep
+from captures.events import Failed, FailureKind, Refused
 from captures.playback import Playback, whole_samples
 from captures.writer import AttemptRecord
 from rig.config import Config
@@ -44,6 +44,8 @@ from turn_control.ticker import Ticker
 from turn_control.turn import CallerTurn, SpokenTurn, TextTurn, TurnRecord, play_turn
 
 _ENCODED_CLIPS_KEPT = 64
+_SLEEP_NS = 20_000_000
+"""The two clocks are read one after the other; any real sleep is longer."""
 _ENCODING = anyio.CapacityLimiter(1)
 
 
@@ -95,6 +97,7 @@ class Attempts:
             error = ErrorInfo(kind="input", code="clip", message=cell.input_error)
             return AttemptRecord(self._capture(cell, number, started_ns, Ending.INPUT_ERROR, error))
         session = self._session(key.value)
+        asleep_ns = self._slept_ns()
         try:
             turn = await self._turn(cell, session)
             await session.open(cell.setup, self._config.limits.setup_s)
@@ -110,6 +113,12 @@ class Attempts:
         finally:
             await session.close()
         playback = await heard(record)
+        slept_ns = self._slept_ns() - asleep_ns
+        if slept_ns > _SLEEP_NS:
+            # Its stamps stand still in sleep while the peer's world goes on: nothing of this call can be believed.
+            message = f"the machine slept for {slept_ns / 1e9:.1f} s during the call"
+            asleep = ErrorInfo(kind=FailureKind.TRANSIENT.value, code="machine_slept", message=message)
+            record = replace(record, ending=Ending.INFRASTRUCTURE_ERROR, error=asleep)
         capture = self._capture(cell, number, started_ns, record.ending, record.error, session, record, playback)
         capture = capture.model_copy(update={"second_turn": second, "barge_in": cut_in})
         if cell.stored is not None:
@@ -144,6 +153,9 @@ class Attempts:
         finally:
             await session.close()
         return None
+
+    def _slept_ns(self) -> int:
+        return self._clock.slept_ns() if isinstance(self._clock, KnowsSleep) else 0
 
     def _session(self, key: str | None) -> Session:
         client = self._dialect.client(replace(self._settings, api_key=key))
