@@ -51,6 +51,11 @@ def list_of(message: Mapping[str, Any], key: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def objects_of(message: Mapping[str, Any], key: str) -> list[JsonObject]:
+    """The objects in the list under `key`; what else stands there is left out."""
+    return [one for one in list_of(message, key) if isinstance(one, dict)]
+
+
 def too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
     """True when JSON data nests deeper than `limit`."""
     layer = [value]

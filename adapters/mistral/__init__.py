@@ -13,7 +13,7 @@ from adapters.chat_audio import ChatDialect, wire
 from adapters.chat_audio.profile import ClientProfile, ServerProfile
 from adapters.chat_audio.settings import ChatSettings
 from adapters.chat_audio.usage import with_audio_seconds
-from adapters.foreign_json import JsonObject, list_of, object_of, text_of
+from adapters.foreign_json import JsonObject, object_of, objects_of, text_of
 
 
 class MistralSettings(ChatSettings):
@@ -45,7 +45,7 @@ def _audio_data(part: Mapping[str, Any]) -> tuple[str, str]:
 def _complaint(body: JsonObject) -> tuple[str, str] | None:
     if body.get("temperature") == 0 and body.get("top_p") != 1:
         return "top_p must be 1 when using greedy sampling", "top_p"
-    for index, tool in enumerate(list_of(body, "tools")):
+    for index, tool in enumerate(objects_of(body, "tools")):
         if "parameters" not in object_of(tool, "function"):
             return "parameters: Field required", f"tools[{index}].function.parameters"
     return None

@@ -10,11 +10,11 @@ from adapters.chat_audio import ChatDialect
 from adapters.chat_audio.profile import ClientProfile, ServerProfile
 from adapters.chat_audio.settings import SpeakingSettings
 from adapters.chat_audio.usage import with_audio_tokens
-from adapters.foreign_json import JsonObject, list_of
+from adapters.foreign_json import JsonObject, list_of, objects_of
 
 
 def _needs_audio(body: JsonObject) -> tuple[str, str] | None:
-    parts = [part for message in list_of(body, "messages") for part in list_of(message, "content")]
+    parts = [part for message in objects_of(body, "messages") for part in objects_of(message, "content")]
     if "audio" in list_of(body, "modalities") or any(part.get("type") == "input_audio" for part in parts):
         return None
     return "This model requires that either input content or output modality contain audio.", "model"

@@ -176,3 +176,41 @@ def test_the_clock_of_this_machine_tells_its_sleep() -> None:
     clock = MonotonicClock()
     assert clock.slept_ns() > -1_000_000  # two readings, one after the other
     assert abs(clock.slept_ns() - clock.slept_ns()) < 20_000_000
+
+
+def test_a_full_disk_ends_the_run_in_one_line_and_the_rest_is_asked_later(tmp_path: Path) -> None:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serve("rig_socket", Talker())) as port:
+        write(tmp_path, base_url("rig_socket", "127.0.0.1", port), conditions=["text_twin"])
+        # Files of at most 24 KiB stand for a disk that has no more room: a dozen lines.
+        limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (24576, 24576)); "
+        command = [sys.executable, "-c", limited + "sys.argv[0] = 'rig'; from rig.cli.main import run_cli; run_cli()"]
+        done = subprocess.run(
+            [*command, "run", "config.yaml", "--out", "run"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert "could not be written" in done.stderr
+        assert "Traceback" not in done.stderr
+        before = whole_lines(tmp_path)
+        assert before
+        again = start(tmp_path)
+        assert again.wait(60) == 0
+    after = whole_lines(tmp_path)
+    assert after[: len(before)] == before
+    finished = Counter(json.loads(line)["identity"] for line in after if json.loads(line)["finished"])
+    assert (len(finished), set(finished.values())) == (32, {1})
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_any_call(tmp_path: Path) -> None:
+    talker = Talker()
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serve("rig_socket", talker)) as port:
+        write(tmp_path, base_url("rig_socket", "127.0.0.1", port), conditions=["text_twin"])
+        (tmp_path / "file").write_text("")
+        for out in ("file/run", "/proc/run"):
+            done = subprocess.run(
+                [sys.executable, "-m", "rig", "run", "config.yaml", "--out", out],
+                cwd=tmp_path, capture_output=True, text=True,
+            )  # fmt: skip
+            assert done.returncode == 2
+            assert f"{out}: cannot be made a run folder" in done.stderr
+            assert "Traceback" not in done.stderr
+    assert not talker.asked
