@@ -25,6 +25,8 @@ _REACH = 16
 """No part looked for is longer than this many bytes."""
 _KNOWN = 4096
 """Most neighbourhoods remembered in one search: silence in base64 repeats one, over and over."""
+_SMALL = 128
+"""Up to so many bytes, looking at every window is quicker than setting arrays to work."""
 _SLICE = 1 << 20
 """Large buffers are searched in slices of this many bytes, so that no single call keeps the interpreter long."""
 
@@ -117,6 +119,12 @@ class Scrubber:
     def _hits(self, payload: bytes) -> Iterator[tuple[int, int]]:
         """Spans of `payload` that hold one part; they may overlap."""
         if not self._grams:
+            return
+        if len(payload) <= _SMALL:
+            for length in self._lengths:
+                for start in range(len(payload) - length + 1):
+                    if payload[start : start + length] in self._grams:
+                        yield start, start + length
             return
         known: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
         for base in range(0, len(payload), _SLICE):
