@@ -2,8 +2,8 @@
 
 Run as `python tests/benchmarks/cassettes.py`; nothing here passes or fails. Prints the processor time of writing one
 call of 6 s with a reply of 2 s (every frame, the reply's sound and the line, synced), the share of a core that 100 such
-calls at once take, and how late 100 streams of 20 ms ticks are with and without the writer at work beside them; then how long
-`rig replay` takes over more than a thousand stored calls, beside merely unpacking their cassettes.
+calls at once take, and how late 100 streams of 20 ms ticks are with and without the writer at work beside them; then
+how long `rig replay` takes over more than a thousand stored calls, beside merely unpacking their cassettes.
 """
 
 from __future__ import annotations
