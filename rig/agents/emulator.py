@@ -7,6 +7,7 @@ limits, and the process. Not hardened for an open network: loopback unless told 
 from __future__ import annotations
 
 import argparse
+import hmac
 import importlib.util
 import logging
 import os
@@ -22,6 +23,7 @@ from typing import IO
 import anyio
 import orjson
 from aiohttp import WSMsgType, web
+from aiohttp.typedefs import Handler, Middleware
 from anyio.abc import TaskGroup
 
 from adapters import registry
@@ -35,6 +37,7 @@ from rig.agents.faults import FaultError, FaultPlan, HttpRefusal, SessionFaults
 from rig.agents.host_session import Agent, HostSession, Line
 from rig.agents.lines import BodyLine, WebSocketLine, abort
 from rig.agents.send_stamps import SendStamps
+from transports.transport import is_loopback
 
 MAX_SESSIONS = 256
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
@@ -109,11 +112,12 @@ async def serve(
     *,
     plan: FaultPlan = NO_PLAN,
     stamps: SendStamps | None = None,
+    token: str | None = None,
 ) -> AsyncIterator[int]:
     """Serve an agent in a dialect while the context lasts; gives the port (a free one for `port` 0).
 
-    Over TLS with an `ssl_context`. Raises EmulatorError when there is no such dialect, when it cannot have a fault of
-    the plan, or when the port cannot be had.
+    Over TLS with an `ssl_context`. With a `token` clients must show it as their key. Raises EmulatorError when there is
+    no such dialect, when it cannot have a fault of the plan, or when the port cannot be had.
     """
     if dialect_name not in ROUTES:
         raise EmulatorError(f"no dialect {dialect_name!r} to emulate; there are {', '.join(ROUTES)}")
@@ -124,7 +128,8 @@ async def serve(
     except FaultError as error:
         raise EmulatorError(str(error)) from error
     endpoint = _Endpoint(dialect, agent, plan, stamps)
-    application = web.Application(client_max_size=MAX_MESSAGE_BYTES)
+    guards = [] if token is None else [_guard(token)]
+    application = web.Application(client_max_size=MAX_MESSAGE_BYTES, middlewares=guards)
     for path in route.paths:
         if route.websocket:
             application.router.add_get(path, endpoint.websocket)
@@ -147,6 +152,20 @@ async def serve(
         with anyio.CancelScope(shield=True):
             endpoint.stop()
             await runner.cleanup()
+
+
+def _guard(token: str) -> Middleware:
+    """Lets in whoever shows `token` where a vendor's key stands: in a header, after a scheme or alone, or the query."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        shown = [*request.headers.values(), *request.query.values()]
+        parts = [part.encode("utf-8", "replace") for value in shown for part in (value, value.rpartition(" ")[2])]
+        if any(hmac.compare_digest(part, token.encode()) for part in parts):
+            return await handler(request)
+        return web.json_response({"error": {"message": "the token is missing or wrong", "code": "token"}}, status=401)
+
+    return check
 
 
 class _Endpoint:
@@ -296,6 +315,7 @@ async def emulate(
     ssl_context: ssl.SSLContext | None = None,
     fault_texts: Sequence[str] = (),
     stamps: Path | None = None,
+    token: str | None = None,
 ) -> None:
     """Run brain and emulator of one pair until cancelled; `on_ready` is given the base URL.
 
@@ -304,12 +324,16 @@ async def emulate(
     """
     name = dialect.replace("-", "_")
     _check(name, agent)
+    if not is_loopback(host) and not token:
+        raise EmulatorError(f"others can reach {host}: give --token-env NAME; clients then send its value as their key")
     plan = _plan(fault_texts)
     with _stamping(stamps) as file:
         own = SendStamps(file, name) if file is not None else None
         async with (
             children.brain() as client,
-            serve(name, _agent(agent, client, plan), host, port, ssl_context, plan=plan, stamps=own) as bound,
+            serve(
+                name, _agent(agent, client, plan), host, port, ssl_context, plan=plan, stamps=own, token=token
+            ) as bound,
         ):
             on_ready(base_url(name, host, bound, tls=ssl_context is not None))
             await anyio.sleep_forever()

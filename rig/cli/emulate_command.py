@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 
-from rig.agents.emulator import emulate
+from rig.agents.emulator import EmulatorError, emulate
 
 
 def serve(
-    dialect: str, agent: str, host: str, port: int, tls: Path | None, faults: Sequence[str], stamps: Path | None
+    dialect: str,
+    agent: str,
+    host: str,
+    port: int,
+    tls: Path | None,
+    faults: Sequence[str],
+    stamps: Path | None,
+    token_env: str | None,
 ) -> int:
-    """Serve until Ctrl-C, over TLS with a new certificate written to `tls`; the exit code."""
+    """Serve until Ctrl-C, over TLS with a new certificate written to `tls`; the exit code.
+
+    Raises EmulatorError, among others where `token_env` is not set.
+    """
+    token = None if token_env is None else os.environ.get(token_env)
+    if token_env is not None and not token:
+        raise EmulatorError(f"environment variable {token_env} is not set; export the token that clients are to show")
     context = None
     if tls is not None:
         from rig.agents.tls import self_signed
@@ -26,7 +40,7 @@ def serve(
         print(f"{agent} listens at {url} ({what}); Ctrl-C ends it", file=sys.stderr, flush=True)
 
     try:
-        anyio.run(emulate, dialect, agent, host, port, ready, context, faults, stamps)
+        anyio.run(emulate, dialect, agent, host, port, ready, context, faults, stamps, token)
     except KeyboardInterrupt:
         return 130
     return 0

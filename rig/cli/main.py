@@ -561,7 +561,12 @@ def emulate(
     dialect: Annotated[str, typer.Argument(help="An adapter's name, e.g. openai-realtime.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="local-acoustic or local-cascade.")] = "local-acoustic",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free one.")] = 8765,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; any but this machine's own needs --token-env.")
+    ] = "127.0.0.1",
+    token_env: Annotated[
+        str | None, typer.Option("--token-env", help="Environment variable whose value clients must show as their key.")
+    ] = None,
     tls: Annotated[
         Path | None, typer.Option("--tls", help="Speak TLS; write the self-signed certificate here, for clients.")
     ] = None,
@@ -580,7 +585,7 @@ def emulate(
     """
     from rig.cli.emulate_command import serve
 
-    raise typer.Exit(serve(dialect, agent, host, port, tls, fault or [], stamps))
+    raise typer.Exit(serve(dialect, agent, host, port, tls, fault or [], stamps, token_env))
 
 
 @app.command()

@@ -8,9 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import aiohttp
+import anyio
 import psutil
 import pytest
 import yaml
+
+from rig.agents.emulator import serve
 
 PACKAGES = ("captures", "transports", "adapters", "turn_control", "rig")
 LISTENERS = {"TCPSite": 1, "start_server": 1, "ws_create_server": 1, "create_server": 1, "create_tcp_listener": None}
@@ -77,3 +81,32 @@ def listening(process: psutil.Process) -> list[psutil._common.addr]:
         except psutil.NoSuchProcess:
             continue
     return found
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_an_emulator_for_others_needs_a_token(tmp_path: Path, host: str) -> None:
+    command = [sys.executable, "-m", "rig", "emulate", "rig-socket", "--port", "0", "--host", host]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"others can reach {host}: give --token-env NAME" in done.stderr
+
+
+def test_a_token_is_shown_as_a_vendors_key() -> None:
+    class Silent:
+        async def reply(self, *_: object) -> None:
+            raise AssertionError("nobody asks")
+
+    async def main() -> list[int]:
+        statuses = []
+        async with serve("openai_chat", Silent(), token="planted-token-7") as port, aiohttp.ClientSession() as client:
+            address = f"http://127.0.0.1:{port}/v1/chat/completions"
+            for headers, query in (
+                ({}, ""), ({"Authorization": "Bearer wrong"}, ""), ({"Authorization": "Bearer planted-token-7"}, ""),
+                ({"api-key": "planted-token-7"}, ""), ({}, "?key=planted-token-7"), ({}, "?key=planted-token-77"),
+            ):  # fmt: skip
+                async with client.post(address + query, data=b"{", headers=headers) as response:
+                    statuses.append(response.status)
+        return statuses
+
+    statuses = anyio.run(main)
+    assert [status == 401 for status in statuses] == [True, True, False, False, False, True]
