@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 import anyio
 
-from adapters.dialect import TurnMode
+from adapters.dialect import ClientDialect, TurnMode
 from adapters.session import Session
 from captures.capture import Mark
 from captures.clock import Clock
@@ -95,11 +95,11 @@ async def barge_in(
         return BargeInRecord(first, "the agent said nothing audible")
     if not session.dialect.capabilities.streams_audio:
         return BargeInRecord(first, "in file mode an answer comes whole, and nothing is said into it")
-    watch = _Watch(session, first.reply_rate_hz, known)
+    watch = InterruptedAnswer(session, first.reply_rate_hz, known)
     await _until(heard_ns + round(after_s * 1e9), ticker, clock)
     if not watch.still_speaks(clock.now_ns()):
         return BargeInRecord(first, f"the agent's speech was over before it had lasted {after_s:g} s")
-    cut_ns = watch.cut_in(clip, manual=mode is TurnMode.MANUAL)
+    cut_ns = watch.cut_in(audio_ns(clip.clip.samples, clip.clip.rate_hz), manual=mode is TurnMode.MANUAL)
     answer = await plays(clip, belongs_before=watch.takes)
     onset_ns = cut_ns or answer.marks.get(Mark.FIRST_CHUNK)
     if onset_ns is None:
@@ -116,10 +116,26 @@ async def barge_in(
     )
 
 
-class _Watch:
+class Conversation(Protocol):
+    """What is needed of a session; a stored one will do."""
+
+    dialect: ClientDialect
+    clock: Clock
+    events: list[TimedEvent]
+
+    def cancel(self) -> int | None:
+        """See `Session.cancel`."""
+        ...
+
+    def truncate(self, audio_ms: int) -> int | None:
+        """See `Session.truncate`."""
+        ...
+
+
+class InterruptedAnswer:
     """Follows the interrupted answer to its end: what of it is heard, and which events are still its own."""
 
-    def __init__(self, session: Session, rate_hz: int, known: int) -> None:
+    def __init__(self, session: Conversation, rate_hz: int, known: int) -> None:
         """`known`: how many events the session had before the answer."""
         self.speech = HeardSpeech(rate_hz)
         self.stopped_by: StoppedBy = "itself"
@@ -142,15 +158,16 @@ class _Watch:
         self._catch_up()
         return self._running or self.speech.plays_at(now_ns)
 
-    def cut_in(self, clip: SpokenTurn, *, manual: bool) -> int | None:
-        """The clip is about to be played. The stamp of our cut, where the caller's side makes it (manual turns).
+    def cut_in(self, clip_ns: int, *, manual: bool) -> int | None:
+        """A clip that lasts `clip_ns` is about to be played. The stamp of our cut, where the caller's side makes it.
 
-        A running answer that the dialect cannot cancel is left to the peer, whom the clip's own start tells.
+        It does in manual turns. A running answer that the dialect cannot cancel is left to the peer, whom the clip's
+        own start tells.
         """
         self._started_ns = self._session.clock.now_ns()
         if self._session.dialect.capabilities.ends_by_silence_s is not None:
             # No event will end the answer. What is said after the clip answers the clip.
-            self._clip_end_ns = self._started_ns + audio_ns(clip.clip.samples, clip.clip.rate_hz)
+            self._clip_end_ns = self._started_ns + clip_ns
         if not manual:
             return None
         if self._running:

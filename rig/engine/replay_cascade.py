@@ -99,6 +99,26 @@ def prepare_replay(resolved: ResolvedConfig, run: Path, source: str | None) -> P
     )
 
 
+def replayed_cell(prepared: Prepared, capture: Capture) -> Cell | None:
+    """The cell of a replay that `capture` was made for, planned again from the transcript in it; None for any other."""
+    item = next((one for one in prepared.bank.items if one.id == capture.item_id), None)
+    target = next((one for one in prepared.targets if one.config.name == capture.target), None)
+    if item is None or target is None or target.config.adapter != _CASCADE:
+        return None
+    words, source = capture.input_transcript, capture.echoed.get("transcript_of")
+    stored = None
+    if isinstance(source, str) and words is not None:
+        stored = StoredTranscript(words, capture.input_tags, source)
+    rung = str(target.config.settings.get("rung", "words"))
+    if stored is None or (rung == "tags" and stored.tags is None):
+        text = item.transcript
+    else:
+        text = told(rung, stored.words, stored.tags)
+    where = (capture.variant_id, capture.condition, capture.repeat)
+    cell = _cell(prepared.bank, item, target, *where, text, stored)
+    return cell if cell.identity == capture.identity else None
+
+
 def _source(targets: Collection[TargetRun], name: str | None, run: Path) -> TargetRun:
     known = ", ".join(one.name for one in targets) or "none"
     if name is not None:

@@ -18,7 +18,7 @@ from typing import Final
 from adapters import registry
 from adapters.dialect import TurnMode
 from adapters.tool_requests import SeesToolsElsewhere
-from captures.capture import Capture, Ending, Mark
+from captures.capture import BargeIn, Capture, Ending, Mark
 from captures.cassette import CassetteError, read_cassette
 from captures.durable import sync_folder, write_file
 from captures.frames import Direction, LoggedFrame
@@ -116,7 +116,7 @@ def capture_of(stored: StoredRun, path: Path) -> Capture:
     meta, frames = read_cassette(path)
     cell = stored.cells.get(str(meta.get("identity")))
     if cell is None:
-        raise ReplayError("bank or config are no longer those of the run")
+        raise ReplayError("bank or config are no longer those of the run, or its transcript stood in the line alone")
     if not frames:
         raise ReplayError("it holds no frames")
     dialect = str(meta.get("dialect"))
@@ -140,16 +140,26 @@ def capture_of(stored: StoredRun, path: Path) -> Capture:
         parser_version=int(meta.get("parser_version") or 0),
         ending=Ending.NO_ANSWER,
         warnings=(NOTE,),
+        barge_in=_not_cut_in_on(cell),
         cassette=name,
         cassette_sha256=cassette_sha256(path),
     )
     chunk_ms = stored.prepared.resolved.config.chunk_ms
     marked = _timed(bare, cell, frames, chunk_ms, stored, streams=client.capabilities.streams_audio)
     made = derive(StoredCall(marked, cell, tuple(frames)), client, stored.prepared.resolved.config)
+    if made.barge_in is not None and Mark.FIRST_AUDIBLE in made.marks:
+        raise ReplayError("the caller was to cut in on it, and the line alone told when")
     audio = made.reply_audio
     if audio is not None and (stored.folder.replies_path / reply).is_file():
         audio = audio.model_copy(update={"file": f"replies/{reply}"})
     return made.model_copy(update={"finished": made.ending.scored, "reply_audio": audio})
+
+
+def _not_cut_in_on(cell: Cell) -> BargeIn | None:
+    planned = cell.barge_in
+    if planned is None:
+        return None
+    return BargeIn(clip=planned.name, after_s=planned.after_s, not_played="the agent said nothing audible")
 
 
 def _timed(

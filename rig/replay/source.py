@@ -18,6 +18,7 @@ from captures.run_folder import RunFolder
 from rig.config import parse_config
 from rig.engine.plan import Cell
 from rig.engine.prepare import Prepared, prepare
+from rig.engine.replay_cascade import replayed_cell
 
 _PLACEHOLDER = "not-needed-to-read"
 
@@ -53,7 +54,7 @@ class StoredRun:
         Raises ReplayError where it has no frames, or bank or settings are no longer those of the run; CassetteError
         where its frames cannot be read.
         """
-        cell = self.cells.get(capture.identity)
+        cell = self.cells.get(capture.identity) or replayed_cell(self.prepared, capture)
         if cell is None:
             raise ReplayError("bank or config are no longer those of the run; give its own bank")
         if capture.cassette is None:

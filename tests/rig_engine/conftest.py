@@ -22,6 +22,8 @@ from rig.config import parse_config
 from rig.engine.plan import Cell
 from rig.engine.prepare import Prepared, prepare
 from rig.engine.run import RunResult, open_folder, run
+from rig.replay.derive import derive, differences
+from rig.replay.source import StoredRun
 from rig.report.as_json import report_json
 from rig.report.build import build_report
 
@@ -102,6 +104,15 @@ class Finished:
     def report(self) -> Any:
         """`rig report --json`, as data."""
         return report_json(build_report([self.folder.path], self.prepared.bank))
+
+    def replayed(self) -> list[str]:
+        """What `rig replay` would derive otherwise than it was captured, a line each."""
+        stored = StoredRun(self.folder.path)
+        problems = []
+        for capture in stored.folder.finished().values():
+            derived = derive(stored.call(capture), stored.client(capture.target), stored.prepared.resolved.config)
+            problems += [f"{capture.target}: {one}" for one in differences(capture, derived)]
+        return problems
 
 
 class Rig:

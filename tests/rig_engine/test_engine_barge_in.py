@@ -98,13 +98,16 @@ def test_every_dialect(rig: Any, bank: Path) -> None:
             if found.stopped_by == "us" and (capture.ending, found.cancelled) != (Ending.DECLINED, False):
                 problems.append(f"{name}: {capture.ending} {capture.ending_detail}")
     assert not problems, "\n".join(problems)
+    assert done.replayed() == []
     assert {"openai_realtime", "azure_realtime", "xai_realtime", "vercel_gateway", "rig_socket"} <= truncates
     assert "the caller cut in on" in "\n".join(done.report()["warnings"])
 
 
 def test_under_server_vad_the_peer_yields_when_it_hears_the_caller(rig: Any, bank: Path) -> None:
     with _targets("openai_realtime", turn_control={"mode": "server_vad"}) as targets:
-        capture = rig.run(_config(rig, targets)).only
+        done = rig.run(_config(rig, targets))
+    assert done.replayed() == []
+    capture = done.only
     found = capture.barge_in
     assert (found.stopped_by, found.cancelled) == ("peer", False)
     assert -0.03 < found.stop_latency_s < 0.6  # loudness is judged in steps of 10 ms
@@ -133,7 +136,9 @@ def test_a_running_answer_is_cancelled_and_its_rest_counts(rig: Any, serve: Any,
         *[(kind, _renamed(sent)) for kind, sent in ga.called()],
     ]
     server = serve(script)
-    capture = rig.run(rig.config(server.ws_url, barge_in={"after_s": 0.5})).only
+    done = rig.run(rig.config(server.ws_url, barge_in={"after_s": 0.5}))
+    capture = done.only
+    assert done.replayed() == []
     found = capture.barge_in
     assert (capture.ending, capture.finished) == (Ending.UNFINISHED, True)
     assert capture.ending_detail == "the caller cut in after 0.5 s of speech"

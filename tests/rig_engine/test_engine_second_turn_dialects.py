@@ -71,7 +71,8 @@ def test_every_dialect_gives_result_and_reply(rig: Any, tmp_path: Path, banks: A
             target = {"name": name, "adapter": name, "model": "m", "base_url": base_url(name, "127.0.0.1", port)}
             targets.append(target | TARGETS.get(name, {}))
         config = rig.config("") | {"targets": targets, "limits": {"turn_s": 10, "setup_s": 10}}
-        captures = {capture.target: capture for capture in rig.run(config).captures}
+        done = rig.run(config)
+    captures = {capture.target: capture for capture in done.captures}
     problems = []
     for name in NAMES:
         capture = captures[name]
@@ -93,3 +94,4 @@ def test_every_dialect_gives_result_and_reply(rig: Any, tmp_path: Path, banks: A
             ):
                 problems.append(f"{name}: after the result {second.after_result}")
     assert not problems, "\n".join(problems)
+    assert done.replayed() == []

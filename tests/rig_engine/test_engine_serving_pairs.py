@@ -120,6 +120,9 @@ def test_transcripts_told_once_more_lead_to_the_same_calls(run: Path, config: di
         assert target["endings"][Ending.INFRASTRUCTURE_ERROR] == 0
         assert target["transcripts"]["word_error_rate"]["n"] == len(target["transcripts"]["rows"])
         assert target["latency"]["request_to_tool_call"] is None
+    # Its frames give its captures again, though the clips were heard in another run.
+    again_read = json.loads(rig("replay", str(tmp_path / "again"), "--json"))
+    assert (again_read["failed"], again_read["differences"]) == ([], [])
     # A run like any other: resumed without anything to do, and compared with the one before.
     rig(*asked, "--source", "cascade-tags")
     pair = "cascade-tags=again-cascade-tags"
