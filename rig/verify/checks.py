@@ -174,7 +174,8 @@ def _replies(folder: RunFolder, captures: list[Capture]) -> Check:
         for one in named
         if one.reply_audio is not None and not (folder.path / str(one.reply_audio.file)).is_file()
     ]
-    return _listed("replies", findings, f"{len(named)} replies' sound is there")
+    fine = f"{len(named)} replies as files" if named else "no answer had sound"
+    return _listed("replies", findings, fine)
 
 
 def _derivation(path: Path, finished: dict[str, Capture]) -> Check:
