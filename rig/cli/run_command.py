@@ -231,6 +231,7 @@ def _print_plan(prepared: Prepared, *, as_json: bool) -> None:
         cells = prepared.plan.of(target.name)
         audio_s = sum(cell.audio_s for cell in cells)
         at_once = target.config.concurrency or prepared.resolved.config.concurrency
+        at_once = 1 if target.capabilities.one_at_a_time else at_once
         played_s = audio_s if target.capabilities.streams_audio else 0.0
         rows.append(
             {
