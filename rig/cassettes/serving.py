@@ -15,6 +15,8 @@ from rig.agents.children import ChildError
 from rig.cassettes.script import Script, Steps, kind_of
 
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
+_TOLD_AFTER_S: Final = 2.0
+"""What the session waits for is said when a client takes no step for this long."""
 _IDLE_S: Final = 600.0
 """A client that takes no further step within this is hung up on."""
 
@@ -118,12 +120,12 @@ class _Session:
         """Send the vendor's messages in order, each at its time behind its step."""
         for line in self._script.lines:
             while len(self._taken_ns) <= line.step:
-                with anyio.move_on_after(_IDLE_S) as waiting:
-                    await self._moved.wait()
-                if waiting.cancelled_caught:
-                    self._tell(f"the client took no step for {_IDLE_S:g} s; hung up")
-                    await socket.close()
-                    return
+                if not await self._step_taken(_TOLD_AFTER_S):
+                    self._tell(f"waits for step {self._awaited()}")
+                    if not await self._step_taken(_IDLE_S):
+                        self._tell(f"the client took no step for {_IDLE_S:g} s; hung up")
+                        await socket.close()
+                        return
             due_ns = self._taken_ns[line.step] + round(line.after_ns / self._speed)
             wait_ns = due_ns - self._clock.now_ns()
             if wait_ns > 0:
@@ -134,12 +136,19 @@ class _Session:
                 await socket.send_str(line.payload.decode())
             self._sent += 1
 
+    async def _step_taken(self, within_s: float) -> bool:
+        with anyio.move_on_after(within_s) as waiting:
+            await self._moved.wait()
+        return not waiting.cancelled_caught
+
+    def _awaited(self) -> str:
+        """The client's next step as it was recorded."""
+        number = len(self._taken_ns)
+        return f"{number}: {self._script.steps[number - 1]}"
+
     def close(self) -> None:
         """Say how far it went."""
         left = len(self._script.lines) - self._sent
-        waits = (
-            f"; it waited for step {len(self._taken_ns)}"
-            if left and len(self._taken_ns) <= len(self._script.steps)
-            else ""
-        )
-        self._tell(f"session over: {self._sent} of {len(self._script.lines)} messages sent{waits}")
+        waits = left and len(self._taken_ns) <= len(self._script.steps)
+        waited = f"; it waited for step {self._awaited()}" if waits else ""
+        self._tell(f"session over: {self._sent} of {len(self._script.lines)} messages sent{waited}")

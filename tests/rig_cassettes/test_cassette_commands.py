@@ -16,6 +16,7 @@ import yaml
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from websockets.sync.client import connect
 
 from captures.cassette import CassetteError, read_cassette, write_cassette
 from captures.frames import Direction, LoggedFrame
@@ -82,23 +83,23 @@ def serving(path: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str
             process.terminate()
 
 
+def run_against(address: str, target: str, before: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """`rig run` of the item against a served cassette: the capture of the variant that `before` is of."""
+    entry = {"name": target, "adapter": target, "base_url": address, "api_key_env": "KEY"}
+    write(folder, [entry | TARGETS[target]])
+    done = subprocess.run(
+        [sys.executable, "-m", "rig", "run", "config.yaml", "--out", "run"],
+        cwd=folder, capture_output=True, text=True, env={**os.environ, "KEY": "some-test-key-1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return next(one for one in captures(folder / "run") if one["variant_id"] == before["variant_id"])
+
+
 @pytest.mark.parametrize("target", list(TARGETS))
 def test_a_served_cassette_gives_an_equal_capture(recorded: Path, tmp_path: Path, target: str) -> None:
     path, before = cassette_of(recorded, target)
     with serving(path) as (address, _):
-        write(
-            tmp_path,
-            [{"name": target, "adapter": target, "base_url": address, "api_key_env": "KEY", **TARGETS[target]}],
-        )
-        config = yaml.safe_load((tmp_path / "config.yaml").read_text())
-        config["targets"][0]["concurrency"] = 1
-        (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
-        done = subprocess.run(
-            [sys.executable, "-m", "rig", "run", "config.yaml", "--out", "run"],
-            cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "KEY": "some-test-key-1"},
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    after = next(one for one in captures(tmp_path / "run") if one["variant_id"] == before["variant_id"])
+        after = run_against(address, target, before, tmp_path)
     for name in ("ending", "reply_text", "reply_transcript", "usage"):
         assert after[name] == before[name], name
     named = [[(call["name"], call["arguments"]) for call in one["calls"]] for one in (before, after)]
@@ -111,17 +112,38 @@ def test_a_served_cassette_gives_an_equal_capture(recorded: Path, tmp_path: Path
 def test_a_client_that_does_something_else_is_told(recorded: Path, tmp_path: Path) -> None:
     path, _ = cassette_of(recorded, "openai_realtime")
     with serving(path, "--repeat", "1", "--speed", "20") as (address, process):
-        write(tmp_path, [{"name": "other", "adapter": "rig_socket", "base_url": address}])
-        rig(tmp_path, "run", "config.yaml", "--out", "run", "--item", "demo-betting-01")
+        with connect(address) as client:
+            client.send('{"type":"session.setup"}')
+            client.send('{"type":"turn.start"}')
+            client.recv()
         assert process.stderr is not None
         assert process.wait(30) == 0
         told = process.stderr.read()
-    assert "step 1: session.setup, where the recorded client sent session.update" in told
+    assert "step 1: session.setup, where the recorded client sent session.update\n" in told
+    assert "step 2: turn.start, where the recorded client sent audio\n" in told
     assert "session over:" in told
 
 
+def test_what_a_session_waits_for_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "short.jsonl.zst"
+    frames = [sent(0, b'{"type":"setup"}'), got(1, b'{"type":"ready"}'), sent(2, b'{"type":"commit"}'), got(3, b"{}")]
+    meta = {"dialect": "rig_socket"}
+    write_cassette(path, tmp_path / "short.blob.zst", frames, meta=meta, scrubber=Scrubber(()))
+    with serving(path, "--repeat", "1") as (address, process), connect(address) as client:
+        assert process.stderr is not None
+        client.send('{"type":"setup"}')
+        assert client.recv() == '{"type":"ready"}'
+        assert process.stderr.readline().startswith("client at /")
+        assert process.stderr.readline() == "waits for step 2: commit\n"
+        client.send('{"type":"commit"}')
+        assert client.recv() == "{}"
+        client.close()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == "session over: 2 of 2 messages sent\n"
+
+
 def test_a_trimmed_cassette_is_small_and_still_serves(recorded: Path, tmp_path: Path) -> None:
-    path, _ = cassette_of(recorded, "openai_realtime")
+    path, before = cassette_of(recorded, "openai_realtime")
     short = tmp_path / "short.jsonl.zst"
     done = rig(tmp_path, "cassette", "trim", str(path), "--out", str(short), "--audio-s", "0.5")
     assert done.returncode == 0, done.stderr
@@ -137,6 +159,9 @@ def test_a_trimmed_cassette_is_small_and_still_serves(recorded: Path, tmp_path: 
     assert [frame for frame in frames if not is_audio(frame.payload, frame.binary)] == kept
     script = script_of(meta, frames)
     assert script.steps == script_of(*read_cassette(path)).steps
+    with serving(short) as (address, _):
+        again = run_against(address, "openai_realtime", before, tmp_path)
+    assert [call["arguments"] for call in again["calls"]] == [call["arguments"] for call in before["calls"]]
     shown = rig(tmp_path, "cassette", "show", str(short), "--json")
     assert len(json.loads(shown.stdout)["frames"]) == len(frames)
     assert "response.function_call_arguments.done" in rig(tmp_path, "cassette", "show", str(short)).stdout
