@@ -14,10 +14,12 @@ is not given back as it was. Playing a cassette to a session is not done here.
 from __future__ import annotations
 
 import binascii
+import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +39,15 @@ _RUN = re.compile(rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{256,}+={0,2}")
 
 _LEAST = 256
 """Characters of a run."""
-_WRAPPING = 200
-"""Most bytes around the sound of a message that is nothing else."""
 _MOST_PIECES = 64
 """Strings of a message that is taken apart at its quotation marks."""
+
+_KNOWN_PIECES = 16_384
+"""Of 20 ms they are five minutes of clips, and hold 40 MB."""
+_KNOWN_BYTES = 4_096
+"""Of one."""
+_KNOWN_TEXTS = 64
+"""What stands around sound; of one cassette."""
 
 Part = str | tuple[int, int] | tuple[int, int, str]
 
@@ -56,29 +63,26 @@ def write_cassette(
     *,
     meta: Mapping[str, Any],
     scrubber: Scrubber,
-) -> None:
+    known: Known | None = None,
+) -> str:
     """Write `frames` to `path` and their audio to `blob_path`, both in one folder, blob first.
 
-    `meta` is kept in the header: dialect, wire_version, parser_version, clock, …. Raises `OSError`; the names are
-    durable after `sync_folder`.
+    `meta` is kept in the header: dialect, wire_version, parser_version, clock, …. `known` may be shared by all
+    cassettes that are written one after the other with one `scrubber`. Returns the SHA-256 over both files as they
+    lie, the blob last. Raises `OSError`; the names are durable after `sync_folder`.
     """
-    apart = [_taken_apart(frame.payload, frame.binary) for frame in frames]
+    known = known or Known()
+    apart = [known.apart(frame) for frame in frames]
     payloads = [frame.payload for frame in frames]
-    if scrubber.may_hold(
-        b"".join([f.payload for f, one in zip(frames, apart, strict=True) if not _is_our_audio(f, one)])
-    ):
+    if scrubber.may_hold(b"".join([frame.payload for frame in frames if not known.is_clean(frame)])):
         payloads = [scrubber.scrub_bytes(payload) for payload in payloads]
         apart = [_taken_apart(payload, frame.binary) for frame, payload in zip(frames, payloads, strict=True)]
+    else:
+        known.keep(frames, apart)
     blob = _Blob()
+    quoted = lru_cache(_KNOWN_TEXTS)(partial(_quoted, scrubber))
     lines = [
-        orjson.dumps(
-            {
-                "t_ns": frame.t_ns,
-                "direction": frame.direction,
-                "binary": frame.binary,
-                "parts": _parts(payload, frame.binary, one, blob, scrubber),
-            }
-        )
+        _line(frame, payload, one, blob, scrubber, quoted)
         for frame, payload, one in zip(frames, payloads, apart, strict=True)
     ]
     header = {
@@ -88,8 +92,13 @@ def write_cassette(
         "blob_bytes": blob.size,
         "meta": scrubber.mask_values(dict(meta)),
     }
-    write_file(blob_path, _packed(b"".join(blob.pieces)))
-    write_file(path, _packed(b"\n".join([json.dumps(header).encode(), *lines, b""])))
+    packed_blob = _packed(b"".join(blob.pieces))
+    packed = _packed(b"\n".join([json.dumps(header).encode(), *lines, b""]))
+    write_file(blob_path, packed_blob)
+    write_file(path, packed)
+    digest = hashlib.sha256(packed)
+    digest.update(packed_blob)
+    return digest.hexdigest()
 
 
 def read_cassette(path: Path) -> tuple[dict[str, Any], list[LoggedFrame]]:
@@ -126,11 +135,34 @@ class _Blob:
         return self.size - len(piece), len(piece)
 
 
-def _parts(payload: bytes, binary: bool, apart: _Apart | None, blob: _Blob, scrubber: Scrubber) -> list[Part]:
+def _line(
+    frame: LoggedFrame,
+    payload: bytes,
+    apart: _Apart | None,
+    blob: _Blob,
+    scrubber: Scrubber,
+    quoted: Callable[[bytes], bytes | None],
+) -> bytes:
+    if apart is not None:
+        before, after = quoted(apart.before), quoted(apart.after)
+        if before is not None and after is not None:
+            # Put together by hand: most of a call is such frames, and only numbers differ.
+            coded = b'[%d,%d,"base64"]' % blob.add(apart.raw)
+            start = b'{"t_ns":%d,"direction":"%b","binary":%b,"parts":[' % (
+                frame.t_ns, frame.direction.value.encode(), b"true" if frame.binary else b"false",
+            )  # fmt: skip
+            return start + b",".join([part for part in (before, coded, after) if part]) + b"]}"
+    parts = _parts(payload, frame.binary, blob, scrubber)
+    return orjson.dumps({"t_ns": frame.t_ns, "direction": frame.direction, "binary": frame.binary, "parts": parts})
+
+
+def _quoted(scrubber: Scrubber, text: bytes) -> bytes | None:
+    """`text` as a JSON string, empty where it is; None where it is no UTF-8."""
+    return orjson.dumps(scrubber.scrub_short(text).decode()) if text and _is_utf8(text) else None if text else b""
+
+
+def _parts(payload: bytes, binary: bool, blob: _Blob, scrubber: Scrubber) -> list[Part]:
     # Some vendors send JSON in binary messages: those are stored as text too.
-    if apart is not None and _is_utf8(apart.before) and _is_utf8(apart.after):
-        before, after = (scrubber.scrub_short(text).decode() for text in (apart.before, apart.after))
-        return [*([before] if before else []), (*blob.add(apart.raw), "base64"), *([after] if after else [])]
     if (binary and not payload.startswith((b"{", b"["))) or not _is_utf8(payload):
         return [blob.add(payload)]
     parts: list[Part] = []
@@ -174,16 +206,32 @@ def _taken_apart(payload: bytes, binary: bool) -> _Apart | None:
     return _Apart(b'"'.join([*pieces[:at], b""]), raw, b'"'.join([b"", *pieces[at + 1 :]]))
 
 
-def _is_our_audio(frame: LoggedFrame, apart: _Apart | None) -> bool:
-    """A frame that we sent and that is next to nothing but sound: it was made of a clip, and no secret goes in there.
+class Known:
+    """Messages of ours in which no secret was found, taken apart. Bounded; for one scrubber.
 
-    Every paced call is mostly such frames, and looking through them would be most of the work.
+    Every attempt at a clip sends the same pieces, which are most of a call: they are looked through once.
     """
-    if frame.direction is not Direction.SENT:
-        return False
-    if frame.binary and not frame.payload.startswith((b"{", b"[")):
-        return True
-    return apart is not None and len(apart.before) + len(apart.after) <= _WRAPPING
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[bytes, bool], _Apart | None] = {}
+
+    def apart(self, frame: LoggedFrame) -> _Apart | None:
+        """`frame` as a message with one long string of base64; None where it is none."""
+        if self.is_clean(frame):
+            return self._found[frame.payload, frame.binary]
+        return _taken_apart(frame.payload, frame.binary)
+
+    def is_clean(self, frame: LoggedFrame) -> bool:
+        """True for a message that was kept before."""
+        return frame.direction is Direction.SENT and (frame.payload, frame.binary) in self._found
+
+    def keep(self, frames: Sequence[LoggedFrame], apart: Sequence[_Apart | None]) -> None:
+        """Keep those of `frames` that we sent: none of them holds a secret. The oldest make room."""
+        for frame, one in zip(frames, apart, strict=True):
+            if frame.direction is Direction.SENT and len(frame.payload) <= _KNOWN_BYTES:
+                self._found[frame.payload, frame.binary] = one
+        while len(self._found) > _KNOWN_PIECES:
+            del self._found[next(iter(self._found))]
 
 
 def _is_utf8(payload: bytes) -> bool:

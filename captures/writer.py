@@ -8,7 +8,6 @@ the writer for good and reaches the engine as `WriterError`; it decides nothing 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import json
 import os
@@ -27,7 +26,7 @@ import numpy as np
 import soundfile
 
 from captures.capture import Capture
-from captures.cassette import write_cassette
+from captures.cassette import Known, write_cassette
 from captures.durable import sync_folder, write_file
 from captures.frames import LoggedFrame
 from captures.run_folder import RunFolder
@@ -69,6 +68,7 @@ class CaptureWriter:
         self.notes: list[str] = []
         self._folder = folder
         self._scrubber = scrubber
+        self._known = Known()
         self._on_written = on_written
         self._room = anyio.Semaphore(queue_limit)
         self._queue: queue.SimpleQueue[AttemptRecord | None] = queue.SimpleQueue()
@@ -169,10 +169,11 @@ class CaptureWriter:
                 "clock": "monotonic, ns",
             }
             blob_path = self._folder.wire_path / f"{stem}{_BLOB}"
-            write_cassette(path, blob_path, record.frames, meta=meta, scrubber=self._scrubber)
+            names["cassette_sha256"] = write_cassette(
+                path, blob_path, record.frames, meta=meta, scrubber=self._scrubber, known=self._known
+            )
             sync_folder(path.parent)
             names["cassette"] = self._name(path)
-            names["cassette_sha256"] = hashlib.sha256(path.read_bytes() + blob_path.read_bytes()).hexdigest()
         if capture.reply_audio is not None and len(record.reply_pcm) >= 2:
             path = self._folder.replies_path / f"{stem}{_REPLY}"
             write_file(path, _flac(record.reply_pcm, capture.reply_audio.rate_hz))

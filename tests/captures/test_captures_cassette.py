@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captures.cassette import CassetteError, read_cassette, write_cassette
+from captures.cassette import CassetteError, Known, read_cassette, write_cassette
 from captures.frames import Direction, LoggedFrame
 from captures.scrub import MASK, Scrubber
 
@@ -87,6 +88,47 @@ def test_b26_no_key_in_cassette_or_blob(tmp_path: Path, key: str, leaks: Callabl
     assert meta == {"note": MASK}
     assert read[0] == clean
     assert json.loads(read[1].payload) == {"headers": {"Authorization": f"Bearer {MASK}"}}
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize(
+    "around",
+    [
+        '{"token":"%s","audio":"',  # a template may put it beside every piece of sound
+        "\x0a\x3f setup %s ",  # or into a control message in a binary frame
+    ],
+)
+def test_b26_a_key_in_what_we_send_alone_is_found(
+    tmp_path: Path, key: str, leaks: Callable[[bytes], list[str]], around: str, binary: bool
+) -> None:
+    sound = base64.b64encode(bytes(range(256)) * 4) + b'"}'
+    clean, held = (_sent((around % word).encode() + sound, binary) for word in ("word", key))
+    known = Known()
+    for name, frames in (("a", [clean]), ("b", [clean, held]), ("c", [held, held])):
+        path, blob = tmp_path / name, tmp_path / f"{name}.blob"
+        write_cassette(path, blob, frames, meta={}, scrubber=Scrubber([key]), known=known)
+        assert leaks(_unpacked(path) + _unpacked(blob)) == []
+        read = read_cassette(path)[1]
+        assert [MASK.encode() in frame.payload for frame in read] == [frame is held for frame in frames]
+        assert [frame for frame in read if MASK.encode() not in frame.payload] == [
+            one for one in frames if one is clean
+        ]
+
+
+def test_the_digest_is_over_both_files_as_they_lie(tmp_path: Path) -> None:
+    path, blob = tmp_path / "a", tmp_path / "b"
+    digest = write_cassette(path, blob, [_sent(b"x" * 1000, True)], meta={}, scrubber=NO_SECRETS)
+    assert digest == hashlib.sha256(path.read_bytes() + blob.read_bytes()).hexdigest()
+
+
+def test_pieces_that_are_known_are_stored_like_new_ones(tmp_path: Path) -> None:
+    pieces = [json.dumps({"n": n % 3, "audio": base64.b64encode(bytes([n % 7]) * 300).decode()}) for n in range(50)]
+    frames = [_sent(piece.encode(), n % 2 == 0) for n, piece in enumerate(pieces)]
+    known = Known()
+    for name in ("a", "b"):
+        write_cassette(tmp_path / name, tmp_path / "blob", frames, meta={}, scrubber=NO_SECRETS, known=known)
+        assert read_cassette(tmp_path / name)[1] == frames
+    assert _unpacked(tmp_path / "a") == _unpacked(tmp_path / "b")
 
 
 def test_short_secret_leaves_audio_alone(tmp_path: Path) -> None:
