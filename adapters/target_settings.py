@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from adapters.dialect import SettingsError
+from adapters.foreign_json import brief
 
 Model = TypeVar("Model", bound=BaseModel)
 HeaderText = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]*$")]
@@ -31,7 +32,7 @@ def read_settings(model: type[Model], given: Mapping[str, Any], where: str = "se
         return model.model_validate(dict(given))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        key = ".".join([where, *(str(part) for part in first["loc"])])
+        key = brief(".".join([where, *(str(part) for part in first["loc"])]), 200)
         known = f" (known: {', '.join(model.model_fields)})" if first["type"] == "extra_forbidden" else ""
         raise SettingsError(f"{key}: {first['msg']}{known}") from None
 

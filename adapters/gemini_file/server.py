@@ -17,7 +17,7 @@ import orjson
 
 from adapters.chat_audio import wav
 from adapters.dialect import Setup, ToolSpec
-from adapters.foreign_json import JsonObject, decode, list_of, object_of, text_of
+from adapters.foreign_json import JsonObject, decode, list_of, object_of, objects_of, text_of
 from adapters.gemini_live.server_rules import RefusedError, json_schema
 from adapters.gemini_live.wire import camel, decode_audio, field
 from adapters.server import AnswerWanted, AudioGiven, Intent, Reply, ServerStep, SetupGiven, ToolResultGiven
@@ -93,24 +93,20 @@ class GeminiFileServer:
             if content.get("role") == "model":
                 continue
             parts = [part for part in list_of(content, "parts") if isinstance(part, dict)]
-            answers = [part for part in parts if field(part, "functionResponse")]
+            answers = [part for part in parts if isinstance(field(part, "functionResponse"), dict)]
             if not answers:
                 return self._turn(body, parts, results)
             results = [ToolResultGiven(*_result(field(part, "functionResponse"))) for part in answers] + results
         raise RefusedError("contents is not specified")
 
     def _turn(self, body: JsonObject, parts: Sequence[JsonObject], results: Sequence[Intent]) -> list[Intent]:
-        audio = [_audio(data) for part in parts if (data := field(part, "inlineData"))]
+        audio = [_audio(data) for part in parts if isinstance(data := field(part, "inlineData"), dict)]
         self._heard_s = sum(len(piece.pcm) / 2 / piece.rate_hz for piece in audio)
         words = None if audio else "".join(text_of(part, "text") or "" for part in parts)
         told = list_of(object_of(body, "systemInstruction"), "parts")
         instructions = "\n".join(text_of(part, "text") or "" for part in told if isinstance(part, dict))
-        declared = [
-            declaration
-            for tool in list_of(body, "tools")
-            if isinstance(tool, dict)
-            for declaration in field(tool, "functionDeclarations") or []
-        ]
+        lists = [field(tool, "functionDeclarations") for tool in objects_of(body, "tools")]
+        declared = [one for given in lists if isinstance(given, list) for one in given if isinstance(one, dict)]
         setup = Setup(instructions, tuple(_tool(one) for one in declared), audio[0].rate_hz if audio else _RATE_HZ)
         return [SetupGiven(setup), *audio, *results, AnswerWanted(words)]
 

@@ -14,7 +14,7 @@ from adapters.chat_audio import ChatDialect
 from adapters.chat_audio.profile import ClientProfile, ServerProfile
 from adapters.chat_audio.settings import Modalities, SpeakingSettings
 from adapters.chat_audio.usage import with_audio_tokens
-from adapters.foreign_json import JsonObject, list_of, object_of, text_of
+from adapters.foreign_json import JsonObject, object_of, objects_of, text_of
 
 
 class OpenRouterSettings(SpeakingSettings):
@@ -43,7 +43,7 @@ class OpenRouterSettings(SpeakingSettings):
 
 def _needs_parameters(body: JsonObject) -> tuple[str, str] | None:
     """Mistral's rule, which holds behind the router as well."""
-    for index, tool in enumerate(list_of(body, "tools")):
+    for index, tool in enumerate(objects_of(body, "tools")):
         if not object_of(object_of(tool, "function"), "parameters"):
             return f"{text_of(object_of(tool, 'function'), 'name')}: parameters are required", f"tools[{index}]"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,7 +48,9 @@ TOOL = ToolSpec("pay", "Pays a bill.", {"type": "object", "properties": {"amount
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 NAMES = [name for name in registry.names() if not isinstance(registry.dialect(name), Hosted)]
 SERVED = [name for name in NAMES if name in ROUTES]
-FAST = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+TIMES = int(os.environ.get("RIG_FUZZ_TIMES", "1"))
+"""By hand: so many times the examples, other ones every time."""
+FAST = settings(max_examples=60 * TIMES, deadline=None, derandomize=TIMES == 1, suppress_health_check=list(HealthCheck))
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 JSON = st.recursive(
@@ -168,7 +171,7 @@ def test_its_own_messages_bent_anywhere_are_events(name: str) -> None:
     parsed = [json.loads(payload) for payload in messages]
     spots = [(number, path) for number, message in enumerate(parsed) for path in places(message)]
 
-    @settings(FAST, max_examples=150)
+    @settings(FAST, max_examples=150 * TIMES)
     @given(st.lists(st.tuples(st.sampled_from(spots), JSON, st.booleans()), min_size=1, max_size=3), st.booleans())
     def check(changes: list[tuple[tuple[int, tuple[Any, ...]], Any, bool]], doubled: bool) -> None:
         client, _ = opened(name)
@@ -217,7 +220,7 @@ def test_an_emulator_takes_anything_from_a_client(name: str) -> None:
     parsed = [json.loads(payload) for payload in whole]
     spots = [(number, path) for number, message in enumerate(parsed) for path in places(message)] or [(0, ())]
 
-    @settings(FAST, max_examples=80)
+    @settings(FAST, max_examples=80 * TIMES)
     @given(
         st.sampled_from(spots),
         JSON,
