@@ -9,6 +9,9 @@ VENV := .venv
 # More extras than the tests need everywhere: make test EXTRAS=dev,device also plays through sound devices.
 EXTRAS ?= dev
 BIN := $(VENV)/bin
+# Tests in which nothing is paced by the clock: two at a time. All others have the machine to themselves.
+SIDE_BY_SIDE := $(addprefix tests/,captures fuzz project rig_agents rig_bank rig_bank_import rig_bank_rendering rig_checks \
+	rig_cli rig_config rig_importing rig_prompts rig_report rig_report_compare rig_report_html rig_scoring rig_stats)
 READY := $(VENV)/.ready
 FAIL = { echo "error: $(1)" >&2; exit 1; }
 
@@ -40,7 +43,8 @@ test: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(SIDE_BY_SIDE))
 
 bench: $(READY)
 	@set -e; for script in $(filter-out tests/benchmarks/test_%,$(wildcard tests/benchmarks/*.py)); do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -31,26 +31,37 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "chromium: opens a page in headless Chromium")
 
 
+def _absent() -> dict[str, str]:
+    """Marker of tests that cannot be run here → why."""
+    packages = "pulseaudio pulseaudio-utils libasound2-plugins portaudio19-dev gcc python3-dev"
+    no_device = importlib.util.find_spec("pyaudio") is None or any(shutil.which(name) is None for name in _PULSE)
+    found = {
+        "shared_data": (_shared() is None, "reference data not found (set RIG_SHARED_DIR)"),
+        "node": (
+            shutil.which("node") is None or shutil.which("npm") is None,
+            "Node or npm not found (on Debian: apt-get install nodejs npm)",
+        ),
+        "device": (
+            no_device,
+            f"PyAudio or PulseAudio not found (apt-get install {packages}; make test EXTRAS=dev,device)",
+        ),
+        "chromium": (_chromium() is None, "Chromium not found (on Debian: apt-get install chromium)"),
+    }
+    return {marker: why for marker, (absent, why) in found.items() if absent}
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Says what is deselected, also where workers of their own collect the tests."""
+    return [f"deselected: tests marked {marker}: {why}" for marker, why in _absent().items()]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect, with a printed line, what needs absent reference data or an absent browser."""
-    if _shared() is None:
-        _deselect(config, items, "shared_data", "reference data not found (set RIG_SHARED_DIR)")
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        _deselect(config, items, "node", "Node or npm not found (on Debian: apt-get install nodejs npm)")
-    if importlib.util.find_spec("pyaudio") is None or any(shutil.which(name) is None for name in _PULSE):
-        packages = "pulseaudio pulseaudio-utils libasound2-plugins portaudio19-dev gcc python3-dev"
-        why = f"PyAudio or PulseAudio not found (apt-get install {packages}; make test EXTRAS=dev,device)"
-        _deselect(config, items, "device", why)
-    if _chromium() is None:
-        _deselect(config, items, "chromium", "Chromium not found (on Debian: apt-get install chromium)")
-
-
-def _deselect(config: pytest.Config, items: list[pytest.Item], marker: str, why: str) -> None:
-    absent = [item for item in items if item.get_closest_marker(marker)]
-    if absent:
-        items[:] = [item for item in items if item not in absent]
-        config.hook.pytest_deselected(items=absent)
-        print(f"\n{len(absent)} tests deselected: {why}")
+    """Deselect, with a printed line, what needs absent reference data, devices or programs."""
+    for marker in _absent():
+        absent = [item for item in items if item.get_closest_marker(marker)]
+        if absent:
+            items[:] = [item for item in items if item not in absent]
+            config.hook.pytest_deselected(items=absent)
 
 
 @pytest.fixture(scope="session")
