@@ -8,31 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from captures.clock import Clock
 from captures.frames import ClosedBy, InFrame, OutFrame
-from transports.device_streams import Streams
 from transports.playout import Playout
 from transports.transport import Endpoint, TransportError
 
 STATUS: Final = "rig.device_status"
 """`event` of the text frame that says what the devices did wrong: how often each, since the start."""
+BLOCK_MS: Final = 10
 GATHERED_MS: Final = 60
 """Of caller audio before the first of it plays."""
 _MOST_WAITING_S: Final = 5
 _MOST_BLOCKS_UNREAD: Final = 1_000
-_STOPPED_NS: Final = 200_000_000
-"""A device that moved nothing for so long has stopped: blocks of 10 ms came with gaps of up to 17 ms as measured. With
-what follows, shorter than any silence that ends an answer, so that a dead device is not taken for a silent agent."""
-_SURE_NS: Final = 50_000_000
-"""And did not for so long after that was seen: when the whole machine stood still, the first to wake may be we."""
-_CLOSING_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +42,58 @@ class DeviceEndpoint(Endpoint):
     """Measured from writing a piece to receiving it back, on a loop of these devices; 0: not measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """A device as PortAudio lists it."""
+
+    number: int
+    name: str
+    inputs: int
+    """Channels."""
+    outputs: int
+    rate_hz: int
+
+
+def devices() -> list[DeviceInfo]:
+    """All devices. Raises TransportError without PyAudio."""
+    with _portaudio() as (_, audio):
+        return _listed(audio)
+
+
+def _listed(audio: Any) -> list[DeviceInfo]:
+    found = []
+    for number in range(audio.get_device_count()):
+        told: Mapping[str, Any] = audio.get_device_info_by_index(number)
+        found.append(
+            DeviceInfo(
+                number,
+                str(told["name"]),
+                int(told["maxInputChannels"]),
+                int(told["maxOutputChannels"]),
+                round(float(told["defaultSampleRate"])),
+            )
+        )
+    return found
+
+
+def chosen(found: list[DeviceInfo], wanted: str, *, output: bool) -> DeviceInfo:
+    """The device of that number or name; the whole name before a part of one.
+
+    Raises:
+        TransportError: there is none, or several; the text names them.
+    """
+    kind = "output" if output else "input"
+    able = [one for one in found if (one.outputs if output else one.inputs)]
+    exact = [one for one in able if wanted in (str(one.number), one.name)]
+    partly = [one for one in able if wanted.lower() in one.name.lower()]
+    hits = exact or partly
+    if len(hits) == 1:
+        return hits[0]
+    listed = ", ".join(f"{one.number} {one.name!r}" for one in (hits or able)) or "none at all"
+    said = "is not the name of one" if hits else "is not there"
+    raise TransportError(f"{kind} device {wanted!r} {said}; there are: {listed} (rig device list)", code="no_device")
+
+
 class DeviceTransport:
     """Meets `transports.transport.Transport`. Binary frames are PCM16 mono at the endpoint's rate, both ways."""
 
@@ -55,14 +103,11 @@ class DeviceTransport:
         self._on_frame: Callable[[InFrame], None] | None = None
         self._on_closed: Callable[[ClosedBy], None] | None = None
         self._playout: Playout | None = None
-        self._opened: Streams | None = None
+        self._opened: _Streams | None = None
         self._unread = 0
         self._counts: dict[str, int] = {}
         self._told: dict[str, int] = {}
         self._latency_ns = 0
-        self._took_ns = 0
-        self._heard_ns = 0
-        self._suspected_ns: int | None = None
 
     async def connect(
         self,
@@ -77,15 +122,16 @@ class DeviceTransport:
         self._latency_ns = endpoint.latency_ns
         a_second = 2 * endpoint.rate_hz
         self._playout = Playout(a_second * GATHERED_MS // 1000, a_second * _MOST_WAITING_S)
-        streams = Streams(endpoint.output, endpoint.input, endpoint.rate_hz, self._taken, self._heard)
+        streams = _Streams(endpoint, self._playout.read, self._heard)
+        opening = asyncio.ensure_future(asyncio.to_thread(streams.open))
         try:
-            await _in_thread(streams.open)
+            await asyncio.shield(opening)
         except asyncio.CancelledError:
-            # The thread cannot be stopped: what it may have opened is closed behind it.
-            streams.give_up()
-            threading.Thread(target=streams.close, name="device-close", daemon=True).start()
+            # The thread cannot be stopped: what it opens is closed as soon as it has.
+            with contextlib.suppress(TransportError):
+                await opening
+            await asyncio.to_thread(streams.close)
             raise
-        self._took_ns = self._heard_ns = self._clock.now_ns()
         self._opened = streams
 
     def write(self, frame: OutFrame) -> None:
@@ -94,31 +140,23 @@ class DeviceTransport:
             self._playout.write(frame.payload)
             self._count("ran_dry", self._playout.ran_dry)
             self._count("dropped", self._playout.dropped_bytes)
-            self._look_for_life()
 
     def backlog_bytes(self) -> int:
         """0: what waits for the card is no sign of a slow peer."""
         return 0
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """See `Transport.close`. Devices that do not let go are left to their thread after a while."""
+        """See `Transport.close`."""
         streams, self._opened = self._opened, None
         if streams is None:
             return
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(_in_thread(streams.close), _CLOSING_S)
+        await asyncio.to_thread(streams.close)
         if self._on_closed is not None:
             self._on_closed(ClosedBy(self._clock.now_ns(), None, "closed by us", by_peer=False))
 
-    def _taken(self, size: int) -> bytes:
-        """A block of output, in PortAudio's thread."""
-        self._took_ns = self._clock.now_ns()
-        return bytes(size) if self._playout is None else self._playout.read(size)
-
     def _heard(self, pcm: bytes, flawed: bool) -> None:
         """A block of input, in PortAudio's thread."""
-        self._heard_ns = self._clock.now_ns()
-        t_ns = self._heard_ns - self._latency_ns
+        t_ns = self._clock.now_ns() - self._latency_ns
         loop = self._loop
         if loop is None or loop.is_closed():
             return
@@ -130,65 +168,109 @@ class DeviceTransport:
 
     def _deliver(self, pcm: bytes, flawed: bool, t_ns: int) -> None:
         self._unread -= 1
+        if self._opened is None or self._on_frame is None:
+            return
         if flawed:
             self._count("input_lost", self._counts.get("input_lost", 0) + 1)
-        self._tell(t_ns)
-        if pcm and self._opened is not None and self._on_frame is not None:
+        if self._counts != self._told:
+            self._told = dict(self._counts)
+            self._on_frame(InFrame(orjson.dumps({"event": STATUS, **self._told}), False, t_ns))
+        if pcm:
             self._on_frame(InFrame(pcm, True, t_ns))
-
-    def _look_for_life(self) -> None:
-        """A device that was unplugged calls us no more, and nothing else would say so."""
-        now_ns = self._clock.now_ns()
-        last = {"output_stopped": self._took_ns, "input_stopped": self._heard_ns}
-        still = [name for name, last_ns in last.items() if now_ns - last_ns > _STOPPED_NS]
-        if not still:
-            self._suspected_ns = None
-        elif self._suspected_ns is None:
-            self._suspected_ns = now_ns
-        elif now_ns - self._suspected_ns > _SURE_NS and self._loop is not None:
-            for name in still:
-                self._count(name, 1)
-            self._loop.call_soon(self._tell, now_ns)
-
-    def _tell(self, t_ns: int) -> None:
-        """Say what went wrong, if anything has that was not said."""
-        if self._opened is None or self._on_frame is None or self._counts == self._told:
-            return
-        self._told = dict(self._counts)
-        self._on_frame(InFrame(orjson.dumps({"event": STATUS, **self._told}), False, t_ns))
 
     def _count(self, what: str, value: int) -> None:
         if value:
             self._counts[what] = value
 
 
-async def _in_thread(work: Callable[[], None]) -> None:
-    """Run `work` in a thread that holds up neither the loop's end nor the process's, should it never come back.
+class _Streams:
+    """PortAudio's two streams. `open` and `close` block; each is called from a thread."""
 
-    Raises:
-        TransportError: from `work`.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
+    def __init__(
+        self, endpoint: DeviceEndpoint, take: Callable[[int], bytes], heard: Callable[[bytes, bool], None]
+    ) -> None:
+        self._endpoint = endpoint
+        self._take = take
+        self._heard = heard
+        self._stack = contextlib.ExitStack()
+        self._lock = threading.Lock()
 
-    def settle(error: TransportError | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
+    def open(self) -> None:
+        """Raises TransportError."""
+        with self._lock, contextlib.ExitStack() as stack:
+            pyaudio, audio = stack.enter_context(_portaudio())
+            found = _listed(audio)
+            speaker = chosen(found, self._endpoint.output, output=True)
+            microphone = chosen(found, self._endpoint.input, output=False)
+            block = self._endpoint.rate_hz * BLOCK_MS // 1000
 
-    def run() -> None:
-        failed: TransportError | None = None
-        try:
-            work()
-        except TransportError as error:
-            failed = error
-        except (OSError, ValueError, RuntimeError) as error:
-            failed = TransportError(f"PortAudio: {error}"[:200], code="device_busy")
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, failed)
+            def out(_: bytes | None, frames: int, __: Any, ___: int) -> tuple[bytes, int]:
+                return self._take(2 * frames), pyaudio.paContinue
 
-    threading.Thread(target=run, name="device", daemon=True).start()
-    await done
+            def came(pcm: bytes | None, _: int, __: Any, flags: int) -> tuple[None, int]:
+                self._heard(pcm or b"", bool(flags & pyaudio.paInputOverflow))
+                return None, pyaudio.paContinue
+
+            common = {
+                "format": pyaudio.paInt16,
+                "channels": 1,
+                "rate": self._endpoint.rate_hz,
+                "frames_per_buffer": block,
+            }
+            for device, options in (
+                (microphone, {"input": True, "input_device_index": microphone.number, "stream_callback": came}),
+                (speaker, {"output": True, "output_device_index": speaker.number, "stream_callback": out}),
+            ):
+                with _quiet_stderr():
+                    stream = _opened(audio, device, {**common, **options}, self._endpoint.rate_hz)
+                stack.callback(stream.close)
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """Close both; safe to call twice."""
+        with self._lock:
+            self._stack.close()
+
+
+def _opened(audio: Any, device: DeviceInfo, options: Mapping[str, Any], rate_hz: int) -> Any:
+    try:
+        return audio.open(**options)
+    except (OSError, ValueError) as error:
+        said = str(error.args[-1] if isinstance(error, OSError) and error.args else error)
+        code = "device_rate" if "sample rate" in said.lower() else "device_busy"
+        raise TransportError(
+            f"device {device.name!r} cannot be opened at {rate_hz} Hz: {said[:200]}", code=code
+        ) from None
+
+
+@contextlib.contextmanager
+def _portaudio() -> Iterator[tuple[Any, Any]]:
+    """PyAudio's module and a session of PortAudio. Raises TransportError without PyAudio."""
+    try:
+        pyaudio = importlib.import_module("pyaudio")
+    except ImportError:
+        message = "PyAudio is not installed: apt-get install portaudio19-dev, pip install 'voice-agent-rig[device]'"
+        raise TransportError(message, code="no_pyaudio") from None
+    with _quiet_stderr():
+        audio = pyaudio.PyAudio()
+    try:
+        yield pyaudio, audio
+    finally:
+        audio.terminate()
+
+
+@contextlib.contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    """ALSA and JACK print from C about every device that they do not find."""
+    try:
+        kept = os.dup(2)
+    except OSError:
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

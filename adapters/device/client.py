@@ -33,8 +33,6 @@ from transports.device import STATUS, DeviceEndpoint
 from transports.transport import Endpoint, TransportError
 
 _CONFIGURATION: Final = ("no_device", "no_pyaudio", "device_rate")
-_STOPPED: Final = {"output_stopped": "output", "input_stopped": "input"}
-_FLAWS: Final = ("ran_dry", "dropped", "input_lost", *_STOPPED)
 
 
 class DeviceClient:
@@ -177,7 +175,7 @@ class DeviceClient:
         fields = decode(frame.payload)
         if fields is None or fields.get("event") != STATUS:
             return [Unrecognised("a text frame that no device sends")], ()
-        return self._on_status({name: int_of(fields, name) or 0 for name in _FLAWS}), ()
+        return self._on_status({name: int_of(fields, name) or 0 for name in ("ran_dry", "dropped", "input_lost")}), ()
 
     def _on_sound(self, frame: InFrame) -> Sequence[Event]:
         rate_hz = self._settings.rate_hz
@@ -191,9 +189,6 @@ class DeviceClient:
         """A gap in the caller's own words is another clip than the item's: nothing was measured."""
         new = {name for name, count in counts.items() if count > self._told.get(name, 0)}
         self._told = counts
-        if stopped := [device for name, device in _STOPPED.items() if name in new]:
-            text = f"the {' and the '.join(stopped)} device stopped: unplugged, or its sound server is gone"
-            return [Failed(FailureKind.TRANSIENT, "device_stopped", text)]
         if "ran_dry" in new or "dropped" in new:
             text = "the output device and the clock fell out of step: the caller's audio had a gap"
             if self._speaking and self._turn_begun:

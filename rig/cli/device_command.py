@@ -13,7 +13,7 @@ from rig.devices.measure import OPENINGS, measured
 from rig.devices.record import save
 from rig.report.layout import table
 from rig.report.terminal import print_table
-from transports.device_streams import devices
+from transports.device import devices
 
 
 def list_devices(*, as_json: bool) -> int:

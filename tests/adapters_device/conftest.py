@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,19 +16,7 @@ SINKS = ("to_agent", "from_agent")
 @pytest.fixture(scope="session")
 def cables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Environment in which `to_agent`, `from_agent` and their monitors are devices."""
-    with _pulse(tmp_path_factory.mktemp("pulse")) as (environment, _):
-        yield environment
-
-
-@pytest.fixture
-def own_cables(tmp_path: Path) -> Iterator[tuple[dict[str, str], subprocess.Popen[bytes]]]:
-    """As `cables`, with the PulseAudio behind them, which the test may kill."""
-    with _pulse(tmp_path) as made:
-        yield made
-
-
-@contextmanager
-def _pulse(folder: Path) -> Iterator[tuple[dict[str, str], subprocess.Popen[bytes]]]:
+    folder = tmp_path_factory.mktemp("pulse")
     server = f"unix:{folder}/socket"
     (folder / "default.pa").write_text(
         f"load-module module-native-protocol-unix socket={folder}/socket auth-anonymous=1\n"
@@ -59,16 +45,8 @@ def _pulse(folder: Path) -> Iterator[tuple[dict[str, str], subprocess.Popen[byte
                 )
                 for sink in SINKS
             ]  # fmt: skip
-            yield (
-                {
-                    "ALSA_CONFIG_PATH": str(folder / "asound.conf"),
-                    "XDG_STATE_HOME": str(folder / "state"),
-                },
-                pulse,
-            )
+            yield {"ALSA_CONFIG_PATH": str(folder / "asound.conf"), "XDG_STATE_HOME": str(folder / "state")}
         finally:
-            if pulse.poll() is None:
-                pulse.send_signal(signal.SIGCONT)
             for process in (*listeners, pulse):
                 process.terminate()
                 process.wait(10)

@@ -101,19 +101,6 @@ def test_a_gap_in_the_callers_words_is_no_measurement_and_one_behind_them_is_not
     assert lost.code == "device_input"
 
 
-@pytest.mark.parametrize(
-    ("stopped", "told"),
-    [(("input",), "the input device stopped"), (("output", "input"), "the output and the input device stopped")],
-)
-def test_a_device_that_stopped_has_measured_nothing(stopped: tuple[str, ...], told: str) -> None:
-    one = client()
-    one.start_turn()
-    one.on_wire(one.encode_silence(48_000, 20), 2)
-    (failed,), _ = one.receive(status(**{f"{device}_stopped": 1 for device in stopped}))
-    assert isinstance(failed, Failed)
-    assert (failed.code, failed.message.startswith(told)) == ("device_stopped", True)
-
-
 @pytest.mark.parametrize("code", ["no_device", "no_pyaudio", "device_rate"])
 def test_what_would_be_the_same_again_refuses_the_target(code: str) -> None:
     assert type(client().connect_failed(TransportError("x", code=code))).__name__ == "Refused"

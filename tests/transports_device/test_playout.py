@@ -49,7 +49,7 @@ def test_every_byte_is_played_once_and_in_order(pieces: list[bytes], block: int,
         assert len(out) == block
         played += out
     playout._gather = 0  # the rest is short of a new start
-    for _ in range(40):
-        played += playout.read(block)
     whole = b"".join(pieces)
-    assert played.replace(b"\0", b"")[: len(whole)] == whole[: 40 * block + len(pieces) * block]
+    for _ in range(len(whole) // block + 1):
+        played += playout.read(block)
+    assert played.replace(b"\0", b"") == whole
