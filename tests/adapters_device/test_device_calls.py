@@ -121,6 +121,18 @@ def test_a_device_that_is_not_there_stops_the_target_before_any_call(
     assert "Traceback" not in done.stderr
 
 
+def test_one_pair_holds_one_call(repo_dir: Path, tmp_path: Path) -> None:
+    config = config_of(repo_dir)
+    first = config["targets"][0]
+    config["targets"] = [first | {"concurrency": 2}, first | {"name": "another"}]
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    done = rig({}, "run", "config.yaml", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "targets[0] (my-softphone): devices hold one call at a time; leave concurrency out" in done.stderr
+    assert "targets[1] (another): uses a device of my-softphone; run one after the other, with --target" in done.stderr
+    assert not (tmp_path / "run" / "captures.jsonl").exists()
+
+
 def test_a_loop_that_is_none_is_no_measurement(cables: dict[str, str], tmp_path: Path) -> None:
     apart = ["--output", "to_agent", "--input", "from_agent_monitor", "--chirps", "3", "--no-save"]
     done = rig(cables, "device", "latency", *apart, cwd=tmp_path)
